@@ -1,9 +1,9 @@
-//! An order that is not needed any more: its gang fits on what is free.
+//! Reassign nodes between orders: start gangs early on free nodes, exchange ready nodes, and use coming nodes first.
 //!
-//! Nodes become free while a gang's own are still booting. Whoever then still waits for his own waits for
-//! nothing. He starts at once, and what was coming for him is for whoever else waits for such a node and would get
-//! his own later. So nodes are used in the order they come, and what is too many in the end is the last one asked
-//! for, which has cost nothing yet.
+//! Nodes become free while the nodes that a gang ordered are still booting. The gang then starts at once on the free
+//! ones, and the nodes that were coming for it go to another order that waits for such a node and would get its own
+//! later. So nodes are used in the order they come, and a surplus node is the last one that was requested, which has
+//! cost nothing yet.
 
 use std::cmp::Reverse;
 
@@ -21,8 +21,8 @@ use crate::order::quota::{over_limit, refund_minimum};
 use crate::place::{Want, asks, place};
 use crate::provision::{are_oversized, ready_in, suits};
 
-/// Starts gangs whose orders still assemble and that fit on what nobody in the queue has taken, oldest order first.
-/// Where somebody holds a start time, what is free may be his, and nothing is done.
+/// Starts gangs whose orders still assemble and that fit on nodes that no gang of the queue has taken, oldest order
+/// first. Does nothing where a gang holds a start time, since the free nodes may be booked.
 pub(crate) fn start_early<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &mut Plan) {
     if !holes.is_empty() {
         return;
@@ -34,13 +34,14 @@ pub(crate) fn start_early<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &m
     for order in world.orders().values() {
         let id = order.spec.gang;
         let gang = world.gang(id).expect("it has an order");
-        // Who was told to leave has lost his work; what he leaves is used.
+        // Victims that were told to leave have lost their work; the seats they leave are used.
         if settled(plan, order) || victims_told(world, order) || !may_fit(cycle, order) {
             continue;
         }
         let mut trial = cycle.scratch.trial();
         trial.rise(gang, &order.held);
-        // While others leave for somebody, both count: whoever gives his room up then may not get it again.
+        // While victims leave for an order, both count for the limit: the usage that an order gives up then may not
+        // come back.
         refund_minimum(&mut trial, gang);
         if over_limit(&trial, gang).is_some() {
             continue;
@@ -66,7 +67,7 @@ pub(crate) fn start_early<'w>(cycle: &mut Cycle<'w>, holes: &Holes<'w>, plan: &m
     }
 }
 
-/// Whether those who make way for an order have been told.
+/// Whether the victims of an order have been told.
 fn victims_told(world: &World, order: &Order) -> bool {
     let ready = |claim: &ClaimId| world.claims()[claim].is_ready();
     !order.spec.after.is_empty() && order.spec.claims.iter().all(|(claim, _)| ready(claim))
@@ -79,8 +80,8 @@ pub(crate) fn exchange_nodes(world: &World, plan: &mut Plan) -> bool {
     true
 }
 
-/// A ready node that an older order lacks, and lacks nothing but that: the older gang takes it and starts, the younger
-/// waits for what the older was waiting for. So whoever came first starts first, however the boots turn out.
+/// A ready node that an older order lacks as its only node: the older gang takes it and starts, the younger waits for
+/// the node that the older was waiting for. So gangs start in order of submission, however long nodes take to boot.
 fn exchange(world: &World) -> Option<Action> {
     let is_ready = |claim: &ClaimId| world.claims()[claim].is_ready();
     let submitted = |order: &Order| {
@@ -125,7 +126,7 @@ fn exchange(world: &World) -> Option<Action> {
     None
 }
 
-/// Whether nobody but this order has seats on the node of its claim.
+/// Whether only this order has seats on the node of its claim.
 fn sits_alone(world: &World, order: &Order, claim: ClaimId) -> bool {
     let Some(node) = world.claims()[&claim].node() else { return false };
     let mine = order.held.iter().filter(|seat| seat.node == node);
@@ -133,10 +134,11 @@ fn sits_alone(world: &World, order: &Order, claim: ClaimId) -> bool {
     world.node(node).is_some_and(|here| here.usable && here.seats == mine)
 }
 
-/// Less than this sooner is not worth a change.
+/// A gain of less than this is not worth a change.
 const SOONER: Span = Span::secs(15);
 
-/// Hands nodes that are coming for nobody to orders that wait for one like it which comes later; the latest first.
+/// Reassigns nodes that are coming for no order to orders that wait for such a node which comes later; the latest
+/// first.
 pub(crate) fn reassign_coming(cycle: &mut Cycle<'_>, plan: &mut Plan) {
     let (world, now) = (cycle.scratch.world, cycle.now);
     if cycle.memo.coming.is_empty() || world.orders().is_empty() {
@@ -180,7 +182,7 @@ pub(crate) fn reassign_coming(cycle: &mut Cycle<'_>, plan: &mut Plan) {
     }
 }
 
-/// Whether a look at the numbers leaves hope: every role has places for those that do not sit yet.
+/// Whether counting shows that a gang may fit: every role has places for the members that hold no seat yet.
 fn may_fit(cycle: &mut Cycle<'_>, order: &Order) -> bool {
     let world = cycle.scratch.world;
     let gang = world.gang(order.spec.gang).expect("it has an order");

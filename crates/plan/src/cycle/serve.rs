@@ -33,7 +33,7 @@ pub(crate) fn serve_gang<'w>(
         return refused;
     }
     if let Some(ahead) = cycle.barred_by(gang) {
-        // Who can never run is told so wherever it stands.
+        // A gang that can never run is reported as such, wherever it is in the queue.
         let why = if cycle.policy.explain { verdicts::infeasible(cycle, gang) } else { None };
         return match why {
             // Nodes alone would not help it: the limit would still be there.
@@ -49,7 +49,7 @@ pub(crate) fn serve_gang<'w>(
         }
         return serve_at_limit(cycle, id, gang, over, holes, plan);
     }
-    // Nodes of the right size are ordered instead, unless there are none: then what is there has to do.
+    // Nodes of the right size are ordered instead, unless none can be had: then the free ones are used.
     if may_order(cycle.scratch.world, gang)
         && is_oversized(cycle, gang)
         && let Ok(spec) = holes.provide(cycle, |cycle| provision_new(cycle, id, gang), gang)
@@ -80,7 +80,7 @@ pub(crate) fn serve_gang<'w>(
         Choice::Buy => holes.provide(cycle, |cycle| provision(cycle, id, gang), gang),
     };
     let provided = match provided {
-        // Where neither what can be bought nor what others could leave is enough, both together may be.
+        // Where neither buying nor preempting is enough, both together may be.
         Err(blockers) if is_too_small(&blockers) && misfit.is_some() => {
             buy_and_preempt(cycle, id, gang, holes).ok_or(blockers)
         }
@@ -93,17 +93,19 @@ pub(crate) fn serve_gang<'w>(
                 blockers.extend(truncated.then_some(Blocker::SearchSpent));
                 refuse(cycle, id, gang, misfit, blockers)
             }
-            None => waiting([Blocker::Behind(holes.ahead().expect("it would delay somebody"))]),
+            None => {
+                waiting([Blocker::Behind(holes.ahead().expect("it would delay a booked gang"))])
+            }
         },
     };
-    if let Verdict::Waiting { ways: told, .. } = &mut verdict {
-        *told = ways;
+    if let Verdict::Waiting { ways: compared, .. } = &mut verdict {
+        *compared = ways;
     }
     verdict
 }
 
-/// A gang for which a limit leaves no room: those of its own that count for the same limit may make way. Nodes would not
-/// help it.
+/// Serves a gang for which a limit leaves no room: gangs that count for the same limit may be preempted. More nodes
+/// would not help.
 fn serve_at_limit<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
@@ -130,12 +132,12 @@ fn serve_at_limit<'w>(
     verdict
 }
 
-/// Whether it is the size of pools that keeps a gang from being provided for.
+/// Whether a gang cannot be provided for because pools are at their limits.
 fn is_too_small(blockers: &[Blocker]) -> bool {
     blockers.iter().any(|blocker| matches!(blocker, Blocker::PoolsFull { .. }))
 }
 
-/// Buys what can be bought and has others make way for the rest, if nobody is booked and waiting is not cheaper.
+/// Buys what can be bought and preempts for the rest, if no gang is booked and waiting is not cheaper.
 fn buy_and_preempt<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
@@ -153,7 +155,7 @@ fn buy_and_preempt<'w>(
     preempt::buy_and_preempt(cycle, id, &[], waits_until)
 }
 
-/// Has others make way for a gang: what it is to have is held by an order from now on.
+/// Preempts victims for a gang: an order holds its seats from now on.
 fn start_by_preempting<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,

@@ -1,7 +1,7 @@
-//! Step 7a: when those who wait are expected to start.
+//! Expected starts: when gangs that wait are expected to start.
 //!
-//! Everybody who waits is given a start time, one after the other, as if nobody else came: an expectation, not
-//! a promise. It is worked out only for gangs with a deadline, and for whoever asks.
+//! Every gang that waits is given a start time, one after the other, as if no other gang came: an expectation, not a
+//! promise. It is computed only for gangs with a deadline, and on request.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use muster_core::time::{Span, Time};
 use crate::cycle::Cycle;
 use crate::reserve::Bookings;
 
-/// Gangs that are looked at before the rest of the queue is left out.
+/// Gangs that are considered before the rest of the queue is left out.
 const LOOKED_AT: usize = 256;
 
-/// When each of these starts, in the order they are served, if beliefs hold and nobody else comes. Who cannot
-/// start by waiting is left out, and so is everybody beyond a bound.
+/// When each of these starts, in the order they are served, if predictions hold and no other gang comes. A gang that
+/// cannot start by waiting is left out, and so are all gangs beyond a bound.
 pub(crate) fn expected_starts<'w>(
     cycle: &Cycle<'w>,
     mut bookings: Bookings<'w>,

@@ -1,4 +1,4 @@
-//! Step 7: say why a gang does not start, and whether it ever can.
+//! Verdicts: why a gang does not start, and whether it ever can.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::cycle::Cycle;
 use crate::place::{Ask, Misfit, asks};
 use crate::provision::{is_sold, members_per_node, offerings_for, over_budget};
 
-/// A misfit in the verdict's words.
+/// A misfit as a blocker.
 pub(crate) fn blocker(misfit: Misfit) -> Blocker {
     match misfit {
         Misfit::Role { role, fits, needs } => Blocker::NoFreeCapacity { role, fits, needs },
@@ -24,8 +24,8 @@ pub(crate) fn blocker(misfit: Misfit) -> Blocker {
 
 /// Why a gang could not start even if everything were empty and every pool at its limit.
 ///
-/// What is counted here is never too little, so a gang that is called impossible is; one that is not may
-/// still be kept from starting by how its roles compete.
+/// The count is never too low, so a gang that is called infeasible is; one that is not may still be kept from
+/// starting by how its roles compete.
 pub(crate) fn infeasible(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Blocker> {
     let required =
         gang.level.filter(|_| matches!(gang.spec.closeness, Some(Closeness::Required(_))));

@@ -1,7 +1,7 @@
-//! Step 7b: what would let a gang start now.
+//! What-if: what would let a gang start now.
 //!
-//! Every answer comes from placing the gang, by the same code as ever, in a world changed a little: a few more
-//! nodes, fewer members, looser closeness, or others made to make way. Nothing is guessed.
+//! Every answer comes from placing the gang, by the same code as ever, in a world changed a little: a few more nodes,
+//! fewer members, looser closeness, or a higher priority. Nothing is guessed.
 
 use muster_core::World;
 use muster_core::gang::{Closeness, Gang, Phase};
@@ -21,18 +21,18 @@ use crate::provision::offerings_for;
 use crate::reserve::{Bookings, booked_nodes};
 use crate::scratch::Scratch;
 
-/// Where a gang stands, and what would change that.
+/// The state of a gang, and what would change it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Why {
-    /// The planner's answer.
+    /// The planner's verdict.
     pub verdict: Verdict,
-    /// When it is expected to start if nobody else comes; none when waiting alone does not start it.
+    /// When it is expected to start if no other gang comes; none when waiting alone does not start it.
     pub start: Option<Time>,
     /// What would let it start now.
     pub helps: Vec<Help>,
 }
 
-/// Explains where a gang stands; `None` when there is no such gang, or the host has not reported everything.
+/// Explains the state of a gang; `None` when there is no such gang, or the host has not reported everything.
 pub fn why(world: &World, now: Time, policy: &Policy, id: GangId) -> Option<Why> {
     let policy = Policy { explain: true, ..policy.clone() };
     let mut plan = Plan::default();
@@ -56,11 +56,11 @@ pub fn why(world: &World, now: Time, policy: &Policy, id: GangId) -> Option<Why>
 
 /// Nodes added in a what-if, at most.
 const MORE_NODES: u32 = 4_096;
-/// Kinds of nodes to add that are told of, at most: those of which the fewest are needed.
+/// Kinds of nodes to add that are reported, at most: those of which the fewest are needed.
 const KINDS: usize = 3;
-/// Places in which more nodes of a kind are tried for members that must stay together.
+/// Leaves in which more nodes of a kind are tried for members that must stay together.
 const PLACES: usize = 8;
-/// Gangs asked to make way, at most.
+/// Gangs considered as victims, at most.
 const VICTIMS: usize = 256;
 
 /// Everything that would let a gang start now.
@@ -79,7 +79,7 @@ pub(crate) fn helps(cycle: &mut Cycle<'_>, bookings: &Bookings<'_>, gang: &Gang)
     helps
 }
 
-/// Whether a gang starts now, delaying nobody who is booked, in a world changed so at every time.
+/// Whether a gang starts now, delaying no booked gang, in a world changed so at every time.
 fn starts_now(
     cycle: &Cycle<'_>,
     bookings: &Bookings<'_>,
@@ -94,7 +94,7 @@ fn starts_now(
     let belief = cycle.policy.order.belief().of_newcomers();
     let ends = predict::end(cycle.scratch.world, gang, belief, cycle.now);
     let ahead = &bookings.0[..bookings.before(ends)];
-    // Nodes that come up until then are not here, and those that the change makes appear have nobody booked on them.
+    // Nodes that come up until then are not here, and no gang is booked on nodes that the change adds.
     let mut nodes = booked_nodes(ahead);
     nodes.retain(|node| cycle.scratch.node_state(*node).is_some());
     for booking in ahead {
@@ -120,7 +120,7 @@ fn more_nodes(cycle: &mut Cycle<'_>, bookings: &Bookings<'_>, gang: &Gang) -> Ve
             kinds.push((listed.class, listed.leaf, Help::Nodes { offering, count: 0 }));
         }
         for (node, here) in world.nodes().filter(|(_, here)| here.usable && here.claim.is_none()) {
-            // Where a node would stand matters only to members that must stay together.
+            // The leaf of a node matters only to members that must stay together.
             let alike = kinds.iter().filter(|(class, ..)| *class == here.class);
             let told = alike.clone().count() >= if close { PLACES } else { 1 };
             let known = told || alike.clone().any(|(_, leaf, _)| *leaf == here.leaf);
@@ -167,7 +167,7 @@ fn same_kind(world: &World, a: &Help, b: &Help) -> bool {
     class(a).is_some() && class(a) == class(b)
 }
 
-/// The lowest priority at which it would start, and who would have to stop for it.
+/// The lowest priority at which it would start, and the gangs that would have to stop for it.
 fn higher_priority(cycle: &Cycle<'_>, gang: &Gang) -> Option<Help> {
     let world = cycle.scratch.world;
     let own = gang.spec.priority;
@@ -175,7 +175,7 @@ fn higher_priority(cycle: &Cycle<'_>, gang: &Gang) -> Option<Help> {
         .gangs()
         .filter(|(_, other)| matches!(other.phase, Phase::Running { .. } | Phase::Admitted { .. }))
         .collect();
-    // The least important first, and of those the youngest: they lose least.
+    // The lowest priority first, and of those the youngest: they lose least.
     running.sort_by_key(|(id, other)| (other.spec.priority, std::cmp::Reverse(*id)));
     running.truncate(VICTIMS);
     let fits_without = |victims: &[(GangId, &Gang)]| {
@@ -193,7 +193,7 @@ fn higher_priority(cycle: &Cycle<'_>, gang: &Gang) -> Option<Help> {
         return (priority > own).then_some(Help::Priority { priority, instead_of: Vec::new() });
     }
     if gang.spec.disruption.gentle {
-        return None; // whatever its priority, nobody makes way for it
+        return None; // no gang is stopped for it, whatever its priority
     }
     let levels: Vec<i32> = running.iter().map(|(_, other)| other.spec.priority).collect();
     let enough = |level: i32| {
@@ -204,7 +204,7 @@ fn higher_priority(cycle: &Cycle<'_>, gang: &Gang) -> Option<Help> {
     distinct.dedup();
     let (level, below) = distinct.into_iter().find_map(|level| Some((level, enough(level)?)))?;
     let mut victims = running[..below].to_vec();
-    // Whoever need not stop does not: the most important are spared first.
+    // A gang that need not stop is spared, those of the highest priority first.
     for at in (0..victims.len()).rev() {
         let spared = victims.remove(at);
         if !fits_without(&victims) {

@@ -1,8 +1,8 @@
-//! Who could have more members, and what they would bring it.
+//! Gangs that could have more members, and what they would gain.
 //!
-//! A gang that runs stands still for a while when it is resized; it grows only if it is done sooner all the same. A gang that
-//! runs with fewer members than its owner asks for by now is whole again as soon as there is room for all it lacks, and gets
-//! no part of that.
+//! A gang that runs stands still for a while when it is resized; it grows only if it is done sooner all the same. A
+//! gang that runs with fewer members than its owner now asks for gets all that it lacks as soon as there is room for
+//! all of them, and no part of that before.
 
 use muster_core::World;
 use muster_core::gang::{Closeness, Gang, Phase, Seat, members_of};
@@ -19,7 +19,7 @@ use crate::scratch::Scratch;
 
 /// A pause must bring this many times what it costs.
 const WORTH: u64 = 2;
-/// Who would not have more is left alone so many times as long as who was resized.
+/// A gang that declined to grow is left alone this many times as long as one that was resized.
 const DECLINED: u64 = 12;
 
 /// A gang that could have more members.
@@ -32,7 +32,7 @@ pub(crate) struct GrowthCandidate<'w> {
     pub(crate) domain: DomainIdx,
     /// What is left to do, with every role at its `max`.
     left: Span,
-    /// What earlier pauses have cost it beyond what they brought.
+    /// What earlier pauses have cost it beyond what they gained.
     behind: Span,
     /// Members in each role, those added included.
     members: SmallVec<[u32; 2]>,
@@ -60,14 +60,14 @@ impl GrowthCandidate<'_> {
         Some(role)
     }
 
-    /// Whether it has what it needs, by what its owner asks for now.
+    /// Whether it has all members that its owner now asks for.
     fn meets_request(&self) -> bool {
         let mut roles = self.members.iter().enumerate();
         roles.all(|(at, members)| *members >= self.gang.needs_in(at as u16))
     }
 
-    /// Speed won by one more member, for each GPU it takes and each second left; what counts is the order. Who is
-    /// done soonest leaves its room to the others soonest.
+    /// Speed gained by one more member, for each GPU it takes and each second left; only the order matters. A gang
+    /// that is done sooner frees its nodes for the others sooner.
     pub(crate) fn gain(&self, world: &World, role: u16) -> f64 {
         if self.gang.is_short() {
             return if self.meets_request() { 0.0 } else { f64::MAX };
@@ -106,7 +106,7 @@ impl GrowthCandidate<'_> {
         self.gang.is_short() || self.is_worth(self.elastic(), self.gang.spec.most_elastic())
     }
 
-    /// Takes nothing of what it was to have, for others to have it.
+    /// Gives up the seats it was to get, for other gangs.
     pub(crate) fn give_back(&mut self, free: &mut Scratch<'_>, books: &mut Scratch<'_>) {
         free.rise(self.gang, &self.added);
         quota::refund_seats(books, self.gang, &self.added);
@@ -117,13 +117,13 @@ impl GrowthCandidate<'_> {
     }
 }
 
-/// Everybody who could have more members now.
+/// All gangs that could have more members now.
 pub(crate) fn growable<'w>(cycle: &mut Cycle<'w>) -> Vec<GrowthCandidate<'w>> {
     let world = cycle.scratch.world;
     let mut growing = Vec::new();
     for (id, seats) in &cycle.given.admitted {
         let gang = world.gang(*id).expect("it was just admitted");
-        // What an order completes with is what it reserved.
+        // An order completes with exactly what it reserved.
         if !gang.spec.is_rigid() && gang.phase == Phase::Waiting {
             growing.extend(one(world, cycle.now, *id, gang, seats, true));
         }
@@ -145,9 +145,9 @@ pub(crate) fn growable<'w>(cycle: &mut Cycle<'w>) -> Vec<GrowthCandidate<'w>> {
     growing
 }
 
-/// Gangs that would have more members if there were room for them, in which role, and how many: as many as limits allow,
-/// of who has use for them and has not declined them a while ago. Who is being resized, or was a moment ago, will have more
-/// later.
+/// Gangs that would have more members if there were room for them, in which role, and how many: as many as limits
+/// allow, of gangs that have use for them and have not declined a while ago. A gang that is being resized, or just
+/// was, grows later.
 pub(crate) fn below_maximum<'w>(cycle: &Cycle<'w>) -> Vec<(&'w Gang, u16, u32)> {
     let (world, now) = (cycle.scratch.world, cycle.now);
     let mut lacking = Vec::new();
@@ -190,7 +190,7 @@ fn most_allowed(most: u32, allows: impl Fn(u32) -> bool) -> u32 {
     least
 }
 
-/// Until when a gang that was resized, or would not be, is left as it is.
+/// Until when a gang that was resized, or declined to be, is left as it is.
 fn settles(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     let settle_in = cycle.policy.settle_in;
     let until = |at: Option<Time>, times: u64| Some(at? + settle_in.saturating_mul(times));
@@ -198,7 +198,7 @@ fn settles(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     until.filter(|until| *until > cycle.now)
 }
 
-/// A gang, if there is room in it for more members and they could bring anything.
+/// A gang as a candidate, if it may have more members and would gain by them.
 fn one<'w>(
     world: &World,
     now: Time,

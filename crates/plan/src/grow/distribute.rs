@@ -1,4 +1,5 @@
-//! Who gets the next member: the queue that has least for its weight, and there the gang that wins most by it.
+//! Distribute free nodes to gangs that grow: the queue with the least usage for its weight gets the next member, and
+//! there the gang that gains most by it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -43,8 +44,8 @@ impl PartialEq for Gain {
 }
 impl Eq for Gain {}
 
-/// Hands out members one at a time, until nobody can have more: what is free, as far as the books of queues and users
-/// allow.
+/// Distributes members one at a time, until no gang can have more: what is free, as far as the limits of queues and
+/// users allow.
 pub(crate) fn distribute<'w>(
     free: &mut Scratch<'w>,
     books: &mut Scratch<'w>,
@@ -64,7 +65,7 @@ pub(crate) fn distribute<'w>(
         let sig = one.gang.sigs[usize::from(role)];
         let (ask, want) = (Ask { role, sig, count: 1 }, Want::any(sig));
         if full.contains(&(sig, one.domain)) || !quota::allows(books, one.gang, sig, 1) {
-            continue; // out of the line
+            continue; // it gets no more
         }
         let mut seats = Vec::new();
         let found = match one.gang.spec.roles[usize::from(role)].spread.is_empty() {
@@ -87,7 +88,7 @@ pub(crate) fn distribute<'w>(
     }
 }
 
-/// The gang that gets the next member, out of its line, and for which role.
+/// The gang that gets the next member, taken out of its queue's heap, and for which role.
 fn next_gang(
     books: &Scratch<'_>,
     by_queue: &mut BTreeMap<QueueIdx, BinaryHeap<Next>>,
@@ -100,14 +101,14 @@ fn next_gang(
     Some((at.0, role))
 }
 
-/// What one more member would bring a gang, if it can have one and that brings anything.
+/// The gain of one more member, if the gang can have one and gains by it.
 fn next(world: &World, one: &GrowthCandidate<'_>, at: usize) -> Option<Next> {
     let role = one.next_role().filter(|_| !one.is_out)?;
     let gain = one.gain(world, role);
     (gain > 0.0).then_some(Next { gain: Gain(gain), at: Reverse(at), role })
 }
 
-/// What a queue holds for its weight.
+/// The usage of a queue divided by its weight.
 fn share(books: &Scratch<'_>, queue: QueueIdx) -> f64 {
     let held = books.queue_usage(queue).gpu_milli as f64;
     held / f64::from(books.world.queue(queue).spec.weight).max(f64::MIN_POSITIVE)

@@ -1,8 +1,7 @@
-//! Step 5: let elastic gangs grow into what is left.
+//! Resize elastic gangs that can use what is left.
 //!
-//! Read in this order: who could have more members, and what they would bring it; who gets the next one; and what
-//! comes of it. Nobody who holds a start time is delayed, and nodes that cost money are neither bought nor kept for
-//! growth, unless their pool says so.
+//! No gang that holds a start time is delayed, and nodes that cost money are neither bought nor kept for growth,
+//! unless their pool says so.
 
 use muster_core::World;
 use muster_core::order::ClaimState;
@@ -16,7 +15,7 @@ use crate::order::quota;
 use crate::place::Fits;
 use crate::scratch::Scratch;
 
-/// How often room is handed out anew because some who got a part of it have no use for so little.
+/// How often room is distributed anew because some gangs got too little of it to be of use.
 const ROUNDS: u32 = 4;
 
 /// Gives what is left to gangs that can use it.
@@ -34,7 +33,7 @@ pub(crate) fn grow<'w>(cycle: &mut Cycle<'w>, holes: &mut Holes<'w>, plan: &mut 
         None => (cycle.scratch.later(), std::mem::take(&mut cycle.fits)),
     };
     close_paid_nodes(cycle.scratch.world, &mut free);
-    // What is free throughout says nothing of what counts for limits now.
+    // The overlay of what is free throughout says nothing about usage under limits now.
     let mut books = cycle.scratch.later();
     for _ in 0..ROUNDS {
         distribute(&mut free, &mut books, &mut fits, &mut growing);
@@ -43,7 +42,7 @@ pub(crate) fn grow<'w>(cycle: &mut Cycle<'w>, holes: &mut Holes<'w>, plan: &mut 
             break;
         }
     }
-    // What was counted belongs to another scratch.
+    // The counts belong to another scratch.
     cycle.fits = Fits::default();
     for one in growing.into_iter().filter(|one| !one.added.is_empty() && one.pays()) {
         cycle.scratch.sit(one.gang, &one.added);
@@ -53,8 +52,8 @@ pub(crate) fn grow<'w>(cycle: &mut Cycle<'w>, holes: &mut Holes<'w>, plan: &mut 
     }
 }
 
-/// One that runs is resized; one that starts does so with more members, and after everybody else: it may have grown into
-/// what an order gives back.
+/// A gang that runs is resized; one that starts does so with more members, and after all others: it may have grown
+/// into nodes that an order gives back.
 fn record(one: GrowthCandidate<'_>, plan: &mut Plan) {
     if !one.starts {
         let mut seats = one.gang.seats.clone();

@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 
 use crate::cycle::{Cycle, waiting};
 
-/// The verdict of a gang that may not start whatever room there is: it declares what its queue does not allow, or it
-/// cannot be preempted and would hold what others can count on.
+/// The verdict of a gang that may not start however many nodes are free: it declares what its queue does not allow,
+/// or it cannot be preempted and would hold what other queues can count on.
 pub(crate) fn refused(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Verdict> {
     let infeasible = |why| Verdict::Impossible { blockers: SmallVec::from_elem(why, 1) };
     let world = cycle.scratch.world;
@@ -25,7 +25,7 @@ pub(crate) fn refused(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Verdict> {
     Some(if beyond.alone { infeasible(beyond.blocker) } else { waiting([beyond.blocker]) })
 }
 
-/// The first thing a gang declares that a queue does not allow, and which queue that is.
+/// The first thing a gang declares that a queue does not allow, and that queue.
 fn excess(world: &World, unsaid: &Allowed, gang: &Gang) -> Option<(QueueIdx, Excess)> {
     let allowed = |queue: QueueIdx| -> &Allowed { &world.queue(queue).spec.allowed };
     if !allowed(gang.queue).admits(gang.spec.namespace()) {
@@ -38,7 +38,7 @@ fn excess(world: &World, unsaid: &Allowed, gang: &Gang) -> Option<(QueueIdx, Exc
         }
         said = said.over(allowed(queue));
     }
-    // What no queue speaks of. A priority that nothing has checked counts for nothing then.
+    // The policy's default where no queue says anything. A priority that nothing has checked counts for nothing then.
     let unchecked = gang.spec.priority_is_declared.then_some(0);
     let unsaid = Allowed { max_priority: unsaid.max_priority.or(unchecked), ..unsaid.clone() };
     let all = Allowed { non_preemptible: NonPreemptible::Always, ..said.over(&unsaid) };

@@ -1,13 +1,13 @@
-//! Keeps what is lent reclaimable: how much gangs may hold that cannot be preempted.
+//! Keeps lent capacity reclaimable: bounds what gangs hold that cannot be preempted.
 //!
-//! A queue can count on its guarantee at any time. What it does not use is lent, and comes back by preempting whoever
-//! has it. A gang that cannot be preempted must therefore not hold what another queue can count on. It is covered by
-//! its own queue's guarantee first, then by what the guarantee of each queue above leaves after those of its children,
-//! and at last by the capacity that no queue is guaranteed. Where no queue has a guarantee nothing is lent, and nothing
-//! is held back.
+//! A queue can count on its guarantee at any time. Capacity that it does not use is lent, and is reclaimed by
+//! preempting the borrowers. A gang that cannot be preempted must therefore not hold what another queue can count on.
+//! It is covered by its own queue's guarantee first, then by what the guarantee of each queue above leaves after
+//! those of its children, and at last by the capacity that no queue is guaranteed. Where no queue has a guarantee
+//! nothing is lent, and nothing is held back.
 //!
 //! Capacity is what there is and what pools may still add, counted in GPUs and amounts. Which nodes those are is not
-//! looked at.
+//! considered.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use muster_core::verdict::Blocker;
 #[derive(Debug, Default)]
 pub(crate) struct NonPreemptibleUse {
     books: Option<Books>,
-    /// Gangs that started before it was asked for: they count as well.
+    /// Gangs that started before the books were opened: they count as well.
     early: Vec<(QueueIdx, Usage)>,
 }
 
@@ -31,11 +31,11 @@ struct Books {
     /// Held by gangs of the queue itself.
     held: BTreeMap<QueueIdx, Usage>,
     children: BTreeMap<Option<QueueIdx>, Vec<QueueIdx>>,
-    /// Everything there is and could be.
+    /// Capacity there is, and capacity that pools may add.
     capacity: Usage,
 }
 
-/// A gang that would hold what others can count on.
+/// A gang that would hold what other queues can count on.
 pub(crate) struct Beyond {
     pub(crate) blocker: Blocker,
     /// It would even if no other gang were there.
@@ -76,7 +76,7 @@ impl Books {
     fn of(world: &World, early: &[(QueueIdx, Usage)]) -> Self {
         let mut held: BTreeMap<QueueIdx, Usage> = BTreeMap::new();
         for (_, gang) in world.gangs() {
-            // What it has beyond its minimum can be taken back from it while it runs.
+            // Seats beyond its minimum can be reclaimed while it runs.
             if !gang.spec.disruption.preemptible && gang.phase != Phase::Waiting {
                 add(held.entry(gang.queue).or_default(), &gang.wants);
             }
@@ -124,7 +124,7 @@ impl Books {
         self.children.get(&queue).map_or(&[], Vec::as_slice)
     }
 
-    /// What a queue can count on: what it says, and no less than those below it can together.
+    /// What a queue can count on: its own guarantee, and no less than the guarantees of its children together.
     fn guaranteed(&self, world: &World, queue: QueueIdx, of: Of) -> u64 {
         let own = bound(&world.queue(queue).guaranteed, of);
         own.max(self.guaranteed_below(world, queue, of))
@@ -135,7 +135,7 @@ impl Books {
         below.fold(0, |sum: u64, child| sum.saturating_add(self.guaranteed(world, *child, of)))
     }
 
-    /// What is held in a queue and below it that no guarantee there covers, with so much more in one of them.
+    /// What is held in a queue and below it that no guarantee there covers, with `more` added in one of the queues.
     fn uncovered(
         &self,
         world: &World,
@@ -172,7 +172,7 @@ fn bound(bounds: &Bounds, of: Of) -> u64 {
     of.map_or(bounds.gpu_milli, |resource| bounds.amounts.get(&resource).copied()).unwrap_or(0)
 }
 
-/// What nodes that came with the cluster have, and what pools have at their limits.
+/// The capacity of nodes that came with the cluster, and of pools at their limits.
 fn capacity(world: &World) -> Usage {
     let mut all = Usage::default();
     for (_, node) in world.nodes().filter(|(_, node)| node.claim.is_none() && node.usable) {
@@ -189,8 +189,8 @@ fn capacity(world: &World) -> Usage {
     all
 }
 
-/// What a pool has at its limits. They hold for all of its offerings together, so no mix has more nodes than they allow
-/// of one offering.
+/// The capacity of a pool at its limits. They hold for all of its offerings together, so no mix has more nodes than
+/// they allow of one offering.
 fn at_limits(world: &World, pool: &Pool) -> Usage {
     let (mut sum, mut largest, mut shared) = (Usage::default(), Usage::default(), 0);
     for (slot, offering) in pool.offerings.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Whether limits leave room for a gang: its queue's, those above it, and its user's in each of them.
+//! Quota: whether limits leave room for a gang. The limits are its queue's, those of queues above it, and its user's
+//! in each.
 
 use muster_core::World;
 use muster_core::gang::{Gang, Seat};
@@ -20,7 +21,7 @@ pub(crate) fn over_limit(scratch: &Scratch<'_>, gang: &Gang) -> Option<Blocker> 
     Some(if exceeds_alone(&first) { first } else { over.find(exceeds_alone).unwrap_or(first) })
 }
 
-/// Whether a gang would exceed the limit even if nobody else held anything.
+/// Whether a gang would exceed the limit even if no other gang held anything.
 pub(crate) fn exceeds_alone(blocker: &Blocker) -> bool {
     match blocker {
         Blocker::QueueLimit { wants, limit, .. } | Blocker::UserLimit { wants, limit, .. } => {
@@ -77,7 +78,7 @@ pub(crate) fn allows(scratch: &Scratch<'_>, gang: &Gang, sig: SigIdx, count: u32
     })
 }
 
-/// Gives back what these seats of a gang count for in its queue.
+/// Refunds the quota that these seats of a gang take in its queue.
 pub(crate) fn refund_seats(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat]) {
     for (role, sig) in gang.sigs.iter().enumerate() {
         let mine = seats.iter().filter(|seat| usize::from(seat.role) == role);
@@ -85,7 +86,7 @@ pub(crate) fn refund_seats(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat
     }
 }
 
-/// Counts these seats of a gang in its queue.
+/// Charges these seats of a gang to its queue.
 pub(crate) fn charge_seats(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat]) {
     for (role, sig) in gang.sigs.iter().enumerate() {
         let mine = seats.iter().filter(|seat| usize::from(seat.role) == role);
@@ -93,15 +94,14 @@ pub(crate) fn charge_seats(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat
     }
 }
 
-/// Gives back what these seats of a gang count for in its queue, in a world that is looked at for room only:
-/// where nobody has a limit there is nothing to count.
+/// Refunds these seats in an overlay that is used to find room only: where there are no limits nothing is counted.
 pub(crate) fn refund_later(scratch: &mut Scratch<'_>, gang: &Gang, seats: &[Seat]) {
     if scratch.world.has_limits() {
         refund_seats(scratch, gang, seats);
     }
 }
 
-/// Gives back what the gang's minimum counts for in its queue, in a world that is looked at for room only.
+/// Refunds the gang's minimum in an overlay that is used to find room only.
 pub(crate) fn refund_minimum(scratch: &mut Scratch<'_>, gang: &Gang) {
     if scratch.world.has_limits() {
         for (role, sig) in gang.spec.roles.iter().zip(&gang.sigs) {
@@ -110,14 +110,14 @@ pub(crate) fn refund_minimum(scratch: &mut Scratch<'_>, gang: &Gang) {
     }
 }
 
-/// Counts the gang's minimum against its queue, in a world that is looked at for room only.
+/// Charges the gang's minimum in an overlay that is used to find room only.
 pub(crate) fn charge_later(scratch: &mut Scratch<'_>, gang: &Gang) {
     if scratch.world.has_limits() {
         charge(scratch, gang);
     }
 }
 
-/// Counts the gang's minimum against its queue.
+/// Charges the gang's minimum to its queue.
 pub(crate) fn charge(scratch: &mut Scratch<'_>, gang: &Gang) {
     for (role, sig) in gang.spec.roles.iter().zip(&gang.sigs) {
         scratch.charge(gang, *sig, role.min);

@@ -1,4 +1,4 @@
-//! Step 1: order the gangs that wait.
+//! Rank the gangs that wait: by priority, the discipline's rank and age, or by queues that share.
 
 use std::collections::VecDeque;
 
@@ -21,25 +21,25 @@ pub(crate) struct View<'w> {
     pub(crate) starvation: StarvationBound<'w>,
 }
 
-/// One gang's turn.
+/// A gang in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueuedGang {
     pub(crate) id: GangId,
-    /// It goes before all of its priority and queue that are not due.
+    /// It goes before all gangs of its priority and queue that are not due.
     pub(crate) due: bool,
-    /// Its kind of member and how many, if that is all there is to know about it.
+    /// Its signature and its number of members, if it has nothing else to consider.
     pub(crate) simple: Option<(SigIdx, u32)>,
-    /// What its submitter thinks it takes.
+    /// Its submitter's estimate.
     pub(crate) said: Span,
 }
 
 /// Gangs that wait and have no order assembling, first to be served first.
 pub(crate) enum ServingOrder<'w> {
-    /// As they stand in line.
+    /// As they stand in the wait queue.
     InQueueOrder(std::slice::Iter<'w, Waiter>),
-    /// In an order of their own.
+    /// Ranked by the discipline.
     Ranked(VecDeque<QueuedGang>),
-    /// Queues take turns.
+    /// By turns of queues that share.
     Shared(Shared),
 }
 
@@ -60,7 +60,7 @@ impl<'w> ServingOrder<'w> {
         ServingOrder::InQueueOrder(waiting.iter())
     }
 
-    /// Whose turn it is, as things stand in the scratch.
+    /// The next gang to serve, given what the scratch holds.
     pub(crate) fn next(&mut self, scratch: &Scratch<'_>) -> Option<QueuedGang> {
         match self {
             ServingOrder::InQueueOrder(waiters) => waiters.next().map(queued),
@@ -69,14 +69,14 @@ impl<'w> ServingOrder<'w> {
         }
     }
 
-    /// Something was given to a gang of this queue.
+    /// A gang of this queue was started.
     pub(crate) fn served(&mut self, world: &World, queue: QueueIdx) {
         if let ServingOrder::Shared(shared) = self {
             shared.shares.invalidate(world, queue);
         }
     }
 
-    /// How many that are due are still to come.
+    /// How many gangs that are due are still to come.
     pub(crate) fn due(&self) -> usize {
         let due = |gangs: &VecDeque<QueuedGang>| {
             gangs.iter().filter(|queued_gang| queued_gang.due).count()
@@ -95,7 +95,7 @@ impl<'w> ServingOrder<'w> {
         matches!(self, ServingOrder::Shared(_))
     }
 
-    /// Somebody holds a start time: those left come in the order they may go before it, if that is another.
+    /// A gang holds a start time: the rest come in the discipline's backfill order, if it has one.
     pub(crate) fn backfill(&mut self, view: &View<'w>, discipline: &dyn Discipline) {
         let rank = |queued_gang: &QueuedGang| {
             let gang = view.world.gang(queued_gang.id).expect("it waits");
@@ -125,15 +125,15 @@ fn queued(waiter: &Waiter) -> QueuedGang {
     QueuedGang { id: waiter.id, due: false, simple: waiter.simple, said: waiter.said }
 }
 
-/// Gangs that wait because a node under them failed, by age. They are due: what they had is not given to others while
-/// the missing node is got.
+/// Gangs that wait because a node under them failed, by age. They are due: what they had is not given to other gangs
+/// while the missing node is being provided.
 pub(crate) fn repairs(world: &World) -> VecDeque<QueuedGang> {
     let waiter = |id: &GangId| world.waiting().iter().find(|waiter| waiter.id == *id);
     let due = |waiter| QueuedGang { due: true, ..queued(waiter) };
     world.repairs().iter().filter_map(waiter).map(due).collect()
 }
 
-/// Those of one queue, or of all, in the discipline's order: priority, the due, rank, age.
+/// Gangs of one queue, or of all, in the discipline's order: priority, the due, rank, age.
 fn ranked<'a>(
     view: &View<'_>,
     discipline: &dyn Discipline,
@@ -146,7 +146,7 @@ fn ranked<'a>(
             let due = discipline.due_since(view, gang).filter(|_| !has_slices);
             let place = match due {
                 Some(since) => since.0,
-                // Who takes turns comes in the order they wait.
+                // Gangs of a queue with time slices come in the order they wait.
                 None if has_slices => 0,
                 None => discipline.rank(view, gang).map_or(0, ordered),
             };
@@ -172,7 +172,7 @@ pub(crate) struct Shared {
     shares: Shares,
 }
 
-/// One queue's own gangs.
+/// The gangs of one queue, without those of queues below it.
 struct Leaf {
     queue: QueueIdx,
     /// From the top of the tree down to the queue itself.
@@ -208,7 +208,7 @@ impl Shared {
         self.leaves[chosen].gangs.pop_front()
     }
 
-    /// The leaf whose turn it is among some that have the same ancestors down to `depth`.
+    /// The leaf that is served next among some that have the same ancestors down to `depth`.
     fn choose(&mut self, scratch: &Scratch<'_>, among: &[usize], depth: usize) -> usize {
         if let [only] = among {
             return *only;
@@ -238,7 +238,7 @@ impl Shared {
         best.expect("at least one group").1
     }
 
-    /// Where a branch stands among its siblings, if the first gang of this leaf is the next it would start.
+    /// The sort key of a branch among its siblings, if the first gang of this leaf is the next it would start.
     fn sort_key(
         &mut self,
         scratch: &Scratch<'_>,

@@ -1,10 +1,10 @@
-//! What queues have of their share: hierarchical dominant-resource fairness, with a memory.
+//! Fair shares of queues: hierarchical dominant-resource fairness with decayed usage.
 //!
-//! A queue's share is what it holds of the resource it holds most of, as a part of all there is, for its
-//! weight. What it held on average counts as well, so that a queue that was idle goes before one that was
-//! busy, and less so as time passes. Half of what it would get next counts too: gangs are large beside shares,
-//! and without that a queue of small weight would get more than its part, or with all of it less. A queue that is within what it can count on goes before all that are not:
-//! so what was lent comes back as soon as something ends.
+//! A queue's share is its part of the resource that it holds most of, divided by its weight. Average usage in the
+//! past counts as well, so that a queue that was idle goes before one that was busy, and less so as time passes. Half
+//! of what the queue would get next counts too: gangs are large beside shares, and without that a queue of small
+//! weight would get more than its part, or with all of it less. A queue that is within its guarantee goes before all
+//! that are not, so lent capacity comes back as soon as something ends.
 
 use muster_core::gang::Gang;
 use muster_core::id::{GangId, Id, QueueIdx, ResourceIdx};
@@ -15,7 +15,7 @@ use muster_core::{World, past::Past};
 
 use crate::scratch::Scratch;
 
-/// Shares, kept until something is given to a queue.
+/// Shares, cached until a queue's usage changes.
 #[derive(Debug)]
 pub(crate) struct Shares {
     kept: Vec<Option<(GangId, f64)>>,
@@ -27,7 +27,7 @@ impl Shares {
         Self { kept: vec![None; world.queues().len()], now }
     }
 
-    /// What a queue has of its share if this gang is the next it starts; less goes first.
+    /// The share of a queue if this gang is the next it starts; less goes first.
     pub(crate) fn of(&mut self, scratch: &Scratch<'_>, queue: QueueIdx, next: GangId) -> f64 {
         if let Some((gang, share)) = self.kept[queue.index()]
             && gang == next
@@ -42,7 +42,7 @@ impl Shares {
         share
     }
 
-    /// What a queue's own gangs have, beside those of the queues below it.
+    /// The share of a queue's own gangs, without those of the queues below it.
     pub(crate) fn of_own(&self, scratch: &Scratch<'_>, queue: QueueIdx, next: GangId) -> f64 {
         let mut own = scratch.queue_usage(queue).clone();
         for (child, listed) in scratch.world.queues().iter() {
@@ -54,7 +54,7 @@ impl Shares {
         dominant(scratch, &own, &Past::default(), next)
     }
 
-    /// Something was given to a queue: it and those above it are looked at anew.
+    /// The usage of a queue has changed: its share and those above it are computed anew.
     pub(crate) fn invalidate(&mut self, world: &World, queue: QueueIdx) {
         for queue in world.queue_path(queue) {
             self.kept[queue.index()] = None;
@@ -62,7 +62,7 @@ impl Shares {
     }
 }
 
-/// Whether a queue would be within what it can count on with this on top.
+/// Whether a queue would be within its guarantee with this on top.
 pub(crate) fn within_guarantee(scratch: &Scratch<'_>, queue: QueueIdx, wants: &Usage) -> bool {
     let sure = &scratch.world.queue(queue).guaranteed;
     sure.concerns(wants) && sure.exceeded(scratch.queue_usage(queue), wants).is_none()
@@ -99,13 +99,14 @@ fn covers_children(world: &World, queue: QueueIdx, wants: &Usage) -> bool {
     })
 }
 
-/// The largest part of any resource that is held now, was on average, or half of it will be, of all there is.
+/// The largest part of any resource that is held now, was held on average, or would be held with half of what the
+/// gang wants.
 fn dominant(scratch: &Scratch<'_>, held: &Usage, past: &Past, next: GangId) -> f64 {
     let world = scratch.world;
     let wants = &world.gang(next).expect("it waits").wants;
     let top = world.queues().iter().filter(|(_, queue)| queue.parent.is_none());
     let top: Vec<&Usage> = top.map(|(queue, _)| scratch.queue_usage(queue)).collect();
-    // Nodes that are still to come are held, and not there yet.
+    // Nodes that are still booting are held, and not part of the total yet.
     let all = |have: u64, of: &dyn Fn(&Usage) -> u64| have.max(top.iter().map(|u| of(u)).sum());
     let sum = |held: u64, past: f64, wants: u64| held as f64 + past + wants as f64 / 2.0;
     let part = |held: f64, all: u64| if all == 0 { 0.0 } else { held / all as f64 };
@@ -113,7 +114,7 @@ fn dominant(scratch: &Scratch<'_>, held: &Usage, past: &Past, next: GangId) -> f
     let mut most = part(sum(held.gpu_milli, past.gpu_milli(), wants.gpu_milli), gpus);
     for resource in (0..world.names().len()).map(ResourceIdx::from_index) {
         if world.names().name(resource).starts_with(TOKEN) {
-            continue; // who keeps others off its nodes has no larger share for that
+            continue; // a gang that keeps others off its nodes has no larger share for that
         }
         let have = all(world.total().amounts.get(resource), &|usage| usage.amounts.get(resource));
         let (held, wants) = (held.amounts.get(resource), wants.amounts.get(resource));

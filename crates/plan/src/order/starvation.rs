@@ -1,8 +1,8 @@
-//! The starvation guard: when a gang has waited so long that nobody may delay it any more.
+//! The starvation bound: when a gang has waited so long that no other gang may delay it any more.
 //!
-//! The bound is relative to what plain EASY would have done with the same gangs ([`muster_core::baseline`]),
-//! and never less than an hour. A large gang is due earlier, because it takes longer until enough is free: at
-//! worst everything that runs has to end first.
+//! The bound is relative to what plain EASY would have done with the same gangs ([`muster_core::baseline`]), and
+//! never less than an hour. A large gang is due earlier, because it takes longer until enough is free: at worst
+//! everything that runs has to end first.
 
 use muster_core::World;
 use muster_core::gang::Gang;
@@ -11,13 +11,13 @@ use muster_core::time::{Span, Time};
 
 /// The part of the baseline's longest wait after which a gang is due.
 const PART: f64 = 0.82;
-/// Nobody is due before this, unless it is large.
+/// No gang is due before this, unless it is large.
 const LEAST: Span = Span::hours(1);
 /// The part of the longest gang's length by which one that needs everything is due earlier.
 const LEAD: f64 = 1.0;
 /// However large a gang is, it waits for this part of the bound.
 const FLOOR: f64 = 0.1;
-/// What is said to take longer counts as so long: one absurd duration must not make everybody due at once.
+/// Longer estimates count as so long: one absurd duration must not make all gangs due at once.
 const LONGEST: Span = Span::hours(24 * 7);
 
 /// What decides when gangs are due, in one cycle.
@@ -27,7 +27,7 @@ pub(crate) struct StarvationBound<'w> {
     now: Time,
     bound: f64,
     lead: f64,
-    /// How long until everything that runs has ended, if submitters are right.
+    /// How long until everything that runs has ended, if estimates are right.
     drained_after: Span,
 }
 
@@ -50,10 +50,10 @@ impl<'w> StarvationBound<'w> {
         let patience = (self.bound - early).max(FLOOR * self.bound);
         let due = gang.submitted + Span::from_secs_f64(patience);
         match latest_start(gang).filter(|latest| *latest >= self.now) {
-            // A promise made then is kept in time, whatever is running. Nobody is due before it was there: a near
-            // deadline does not go before those that have waited for their turn.
+            // A promise made then is kept in time, whatever is running. No gang is due before its submission: a near
+            // deadline does not go before gangs that have waited for their turn.
             Some(latest) => due.min((latest - self.drained_after).max(gang.submitted)),
-            // A deadline that is lost already puts nobody else off.
+            // A deadline that is lost already puts no other gang off.
             None => due,
         }
     }

@@ -1,7 +1,7 @@
-//! Place a gang's minimum on what is free: every role, or nothing.
+//! Place a gang's minimum on free nodes: every role, or nothing.
 //!
-//! Members of a role are interchangeable, so nothing here loops over members x nodes: domains answer how
-//! many fit from their tallies, and leaves hand out nodes state by state.
+//! Members of a role are interchangeable, so nothing here loops over members x nodes: domains answer how many fit
+//! from their tallies, and leaves give out nodes state by state.
 
 use muster_core::gang::{Closeness, Gang, Seat};
 use muster_core::id::SigIdx;
@@ -42,7 +42,7 @@ pub enum Misfit {
     Together,
 }
 
-/// The gang's minimum, hardest role first: whoever needs most GPUs, then most of everything else.
+/// The gang's minimum, hardest role first: the one that needs most GPUs, then most of everything else.
 pub(crate) fn asks(scratch: &Scratch<'_>, gang: &Gang) -> Asks {
     let mut asks: Asks = gang
         .spec
@@ -65,7 +65,7 @@ pub(crate) fn asks(scratch: &Scratch<'_>, gang: &Gang) -> Asks {
     asks
 }
 
-/// Ways to want what is asked that are looked at closely, the best first; then any node will do.
+/// How many of the best floors are tried with all preferences; then any node that suits.
 const WAYS: usize = 8;
 
 /// Gives every member of the gang's minimum a seat.
@@ -76,8 +76,8 @@ pub fn place(scratch: &mut Scratch<'_>, fits: &mut Fits, gang: &Gang) -> Result<
     place_as(scratch, fits, gang, true)
 }
 
-/// The same without regard to how members wish to be spread: where others make way for them, or are held up by them,
-/// as few nodes as possible count for more.
+/// The same without spreading members: where victims leave for them, or other gangs wait behind them, using as few
+/// nodes as possible counts for more.
 ///
 /// # Errors
 /// Says why it does not fit; the scratch is unchanged then.
@@ -108,7 +108,7 @@ fn place_as(
         }
     }
     let floors = fits.floors(scratch, &asks);
-    // The lower the floor, the more fits: those that leave too little room altogether are not looked at one by one.
+    // The lower the floor, the more fits: floors that leave too little room altogether are skipped.
     let roomy = floors.partition_point(|wants| {
         let enough = |(ask, want): (&Ask, &Want)| {
             fits.in_domain(scratch, ROOT, *want) >= u64::from(ask.count)

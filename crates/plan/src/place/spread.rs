@@ -1,8 +1,9 @@
-//! Seat members that should be spread: no domain gets another before all others that have room have as many.
+//! Spread members: no domain gets another member before all others that have room have as many.
 //!
-//! Nodes are kept even by a bound on how many may share one, the lowest under which all members find a seat. Wider domains
-//! have members dealt out to them by how many are there and how much room there is. Whoever says how close its members
-//! are to be is spread within that. It is a wish: where nothing comes of it, members are placed as if nobody had asked.
+//! Nodes are kept even by a bound on how many members may share one, the lowest under which all members find a seat.
+//! Wider domains get members by how many are there and how much room there is. A gang that says how close its members
+//! are to be is spread within that. Spreading is a preference: where it is not possible, members are placed as if it
+//! had not been asked for.
 
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{DomainIdx, Id, LevelIdx};
@@ -19,7 +20,7 @@ use crate::scratch::Scratch;
 /// What members of a role should be spread over.
 #[derive(Clone, Default, Debug)]
 struct SpreadOver {
-    /// Nodes, and in which words.
+    /// Nodes, and the spread group.
     nodes: Option<SpreadGroup>,
     /// Domains of these levels, the widest first.
     levels: SmallVec<[(LevelIdx, SpreadGroup); 1]>,
@@ -40,7 +41,7 @@ impl SpreadOver {
         }
         over.levels.sort_by_key(|(level, _)| *level);
         over.levels.dedup_by_key(|(level, _)| *level);
-        // Whoever is to be near each other is spread within that.
+        // Members that are to be close together are spread within that.
         match gang.level {
             Some(Level::Node) => over = Self::default(),
             Some(Level::Domain(within)) => over.levels.retain(|(level, _)| *level > within),
@@ -54,7 +55,7 @@ impl SpreadOver {
     }
 }
 
-/// Seats for all members of a gang, spread as they wish; none when they wish nothing, or nothing comes of it.
+/// Seats for all members of a gang, spread as preferred; none where spreading is not asked for, or not possible.
 pub(crate) fn place_spread(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
@@ -121,7 +122,8 @@ impl Spreading<'_> {
         mut candidates: Vec<(u64, DomainIdx)>,
     ) -> Option<Vec<Seat>> {
         rank(scratch, fits, self.wants, &mut candidates);
-        // Of several that would do, one where fewest share a node. Who may go anywhere has only such to choose from.
+        // Of several that would do, one where fewest share a node. A gang that may go anywhere has only such to
+        // choose from.
         if candidates.len() > 1 && self.gang.level.is_some() {
             candidates
                 .sort_by_cached_key(|(_, domain)| self.most_on_a_node(scratch, fits, *domain));
@@ -169,7 +171,7 @@ pub(crate) fn add_spread(
     fill(scratch, fits, gang, domain, (ask, Want::any(ask.sig), 1), &over, seats) == 1
 }
 
-/// Seats so many members in a domain, as even as can be, and says how many found a seat.
+/// Seats so many members in a domain, as even as can be, and returns how many found a seat.
 fn fill(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
@@ -196,7 +198,7 @@ fn fill(
     let bound =
         over.nodes.and_then(|group| lowest_bound(scratch, fits, domain, want, group, count));
     let mut left = count;
-    // Nobody has as many as the bound says before all others have one fewer.
+    // No node has as many as the bound says before all others have one fewer.
     let below = bound.and_then(|bound| {
         let share = bound.share.filter(|share| share.most > 1)?;
         Some(Want { share: Some(Share { most: share.most - 1, ..share }), ..bound })
@@ -262,7 +264,7 @@ fn apportion(
     Some(even_out(&parts, count)?.into_iter().filter(|(_, count)| *count > 0).collect())
 }
 
-/// A domain: who is there already, and how many more fit.
+/// A domain: how many members are there already, and how many more fit.
 struct Part {
     domain: DomainIdx,
     there: u32,
@@ -299,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_emptiest_get_more_as_long_as_they_have_room() {
-        // Who is there and how many fit, of each; members; how many each gets.
+        // Members that are there and members that fit, of each domain; members; how many each gets.
         type Case<'a> = (&'a [(u32, u64)], u32, Option<&'a [u32]>);
         let cases: [Case<'_>; 7] = [
             (&[(0, 9), (0, 9), (0, 9)], 6, Some(&[2, 2, 2])),

@@ -1,7 +1,7 @@
-//! Who sits where among those that should be spread in the same words.
+//! Counts of the members of each spread group, by node.
 //!
-//! Words are numbered, and counts are by leaf and node, since whoever asks wants to know of one place. A gang that
-//! should be spread over nodes and over zones in the same words is counted once.
+//! Groups are numbered, and counts are by leaf and node, since each query is about one place. A gang that should be
+//! spread over nodes and over zones in the same group is counted once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use muster_core::World;
 use muster_core::gang::{RoleSpec, Seat};
 use muster_core::id::{DomainIdx, NodeIdx};
 
-/// The number of some words.
+/// The number of a spread group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct SpreadGroup(u32);
 
-/// Members on each node, by the leaf it stands in.
+/// Members on each node, by its leaf.
 pub(crate) type NodeCounts = BTreeMap<DomainIdx, BTreeMap<NodeIdx, u32>>;
 
-/// Everybody who should be spread, by words.
+/// All members that should be spread, by group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpreadCounts {
     by_name: BTreeMap<Arc<str>, SpreadGroup>,
     spread_counts: Vec<Arc<NodeCounts>>,
 }
 
-/// The words of a role, each of them once.
+/// The spread groups of a role, each of them once.
 pub(crate) fn spread_groups(role: &RoleSpec) -> impl Iterator<Item = &Arc<str>> {
     let spread = &role.spread;
     let is_first = |at: &usize| spread[..*at].iter().all(|one| one.among != spread[*at].among);
@@ -32,7 +32,7 @@ pub(crate) fn spread_groups(role: &RoleSpec) -> impl Iterator<Item = &Arc<str>> 
 }
 
 impl SpreadCounts {
-    /// Those that have seats in the World.
+    /// Counts all members that have seats in the World.
     pub(crate) fn of(world: &World) -> Self {
         let mut all = Self::default();
         for (_, gang) in world.gangs() {
@@ -75,7 +75,7 @@ impl SpreadCounts {
         *members = count(*members, u32::from(seat.members));
     }
 
-    /// What there is now, to be put back later.
+    /// The counts of a group, to be restored later.
     pub(crate) fn saved(&self, group: SpreadGroup) -> Arc<NodeCounts> {
         self.spread_counts[group.0 as usize].clone()
     }

@@ -9,36 +9,36 @@ use super::{conservative, easy, fair, fifo, muster};
 use crate::order::View;
 use crate::predict::Belief;
 
-/// Who goes first.
+/// The order in which gangs are served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueOrder {
     /// By priority, then by age. A gang that must wait keeps those behind it off the nodes it waits for.
     Fifo,
-    /// By priority, then by age, but whoever fits may overtake. Large gangs can starve.
+    /// By priority, then by age, but any gang that fits may overtake. Large gangs can starve.
     FifoOvertake,
-    /// By age; the first that must wait gets a start time, and whoever does not delay it may go before.
+    /// By age; the first that must wait gets a start time, and gangs that do not delay it may go before.
     Easy,
-    /// The same, and those that go before are taken shortest first.
+    /// The same, with backfill of the shortest first.
     EasySjbf,
-    /// The same, by what the user's last runs took instead of what the user says.
+    /// The same, predicting by the user's last runs instead of the estimate.
     EasyPlusPlus,
-    /// By age; the first hundred that must wait get start times, and whoever delays nobody may go before.
+    /// By age; the first hundred that must wait get start times, and gangs that delay none of them may go before.
     Conservative,
     /// Shortest first; the first that must wait gets a start time.
     Sjf,
-    /// By how long a gang has waited for its length, larger ones sooner; the first gets a start time.
+    /// By wait relative to length, larger gangs sooner; the first that must wait gets a start time.
     Wfp,
-    /// Whose deadline comes first; the first that must wait gets a start time.
+    /// By deadline; the first that must wait gets a start time.
     Edf,
-    /// The queue that has least of its share first, then by age; the first that must wait gets a start time.
+    /// The queue with the least of its share first, then by age; the first that must wait gets a start time.
     Fair,
-    /// Queues by share, gangs by how much they are slowed down, and whoever is due gets a start time.
+    /// Queues by share, gangs by how much they are slowed down; gangs that are due get a start time.
     #[default]
     Muster,
 }
 
-/// How those behind a gang that must wait are treated.
+/// Whether gangs behind one that must wait may overtake it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Overtaking {
     /// They stay off the nodes and pools it waits for.
@@ -47,40 +47,40 @@ pub(crate) enum Overtaking {
     Free,
     /// So many gangs get a start time, in order; others may take what delays none of them.
     Backfill(usize),
-    /// The same, but only gangs that are due, and where queues compete the first that must wait.
+    /// The same, but only for gangs that are due, and where queues compete for the first that must wait.
     BackfillDue(usize),
 }
 
-/// One way to run the queue.
+/// A queueing discipline.
 pub(crate) trait Discipline {
-    /// Its place in the queue, lowest first, after priority and before age; none when age decides.
+    /// A gang's rank in the queue, lowest first, after priority and before age; none when age decides.
     fn rank(&self, _view: &View<'_>, _gang: &Gang) -> Option<f64> {
         None
     }
-    /// Since when it goes before all of its priority and queue that are not due; none when it is not due.
+    /// Since when a gang goes before all of its priority and queue that are not due; none when it is not due.
     fn due_since(&self, _view: &View<'_>, _gang: &Gang) -> Option<Time> {
         None
     }
-    /// Whether queues take turns by what they have of their share.
+    /// Whether queues take turns by fair share.
     fn by_share(&self) -> bool {
         false
     }
-    /// How those behind a gang that must wait are treated.
+    /// Whether gangs behind one that must wait may overtake it.
     fn overtaking(&self) -> Overtaking {
         Overtaking::Backfill(1)
     }
-    /// Its place among those that may go before a reservation; `None` for the queue's own order.
+    /// A gang's rank among those that may go before a reservation; `None` for the queue's own order.
     fn backfill_rank(&self, _view: &View<'_>, _gang: &Gang) -> Option<f64> {
         None
     }
-    /// Whose word is taken for how long a gang runs.
+    /// Which prediction of durations is used.
     fn belief(&self) -> Belief {
         Belief::Estimate
     }
 }
 
 impl QueueOrder {
-    /// Every policy, by the name it is chosen with.
+    /// Every order, by the name it is chosen with.
     pub const NAMES: [(&'static str, QueueOrder); 11] = [
         ("fifo", QueueOrder::Fifo),
         ("fifo-overtake", QueueOrder::FifoOvertake),
@@ -102,11 +102,11 @@ impl QueueOrder {
     pub fn product_names() -> String {
         Self::PRODUCT_NAMES.join(", ")
     }
-    /// The name it is chosen with.
+    /// The name of this order.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, order)| *order == self).expect("every policy is named").0
     }
-    /// Every name, as a person lists them.
+    /// Every name, separated by commas.
     pub fn names() -> String {
         Self::NAMES.map(|(name, _)| name).join(", ")
     }
@@ -114,12 +114,12 @@ impl QueueOrder {
     pub fn needs_baseline(self) -> bool {
         self == QueueOrder::Muster
     }
-    /// Whether the start that the first in line is promised is never put off as long as what submitters say
-    /// holds: age alone decides, so nobody who comes later is entitled to go before.
+    /// Whether the start that is promised to the first gang is never put off as long as estimates hold: age alone
+    /// decides, so no gang that comes later is entitled to go before.
     pub fn starts_are_firm(self) -> bool {
         matches!(self, QueueOrder::Easy | QueueOrder::EasySjbf | QueueOrder::Conservative)
     }
-    /// Whose word this policy takes for how long a gang runs.
+    /// Which prediction of durations this order uses.
     pub fn belief(self) -> Belief {
         self.discipline().belief()
     }
@@ -143,7 +143,7 @@ impl QueueOrder {
 impl std::str::FromStr for QueueOrder {
     type Err = String;
 
-    /// The policy of that name, or a sentence that lists the names.
+    /// The order of that name, or a sentence that lists the names.
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::NAMES.iter().find(|(known, _)| *known == name);
         found

@@ -4,7 +4,7 @@ use super::{Discipline, Overtaking};
 
 /// By age, strictly or not.
 pub(super) struct Fifo {
-    /// Whether those behind a waiting gang may take what it waits for.
+    /// Whether gangs behind one that waits may take what it waits for.
     pub(super) overtake: bool,
 }
 

@@ -1,7 +1,7 @@
 //! What an operator can choose about planning: the queue order and the planner's parameters.
 //!
 //! Everything is plain data, so that a decision can be saved and replayed. A queue order is a discipline, chosen by
-//! name; each is a file of its own. Those that exist only to be measured against are in `measured`.
+//! name; each is a file of its own. Orders that exist only for measurements are in `measured`.
 
 mod discipline;
 mod parameters;

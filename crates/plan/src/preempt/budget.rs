@@ -1,8 +1,8 @@
-//! For how many gangs it is looked for others that could make way, in one cycle.
+//! The budget of victim searches: for how many gangs victims are searched in one cycle.
 //!
-//! Looking is the dearest thing a cycle does, so it is bounded. Who asks for the same as somebody for whom it was in vain
-//! is not looked for again, and a part of the searches is for gangs anywhere in line, others in every second: those in
-//! front must not keep the rest from ever being looked at.
+//! A search is the most expensive thing a cycle does, so searches are bounded. A gang that asks for the same as one
+//! whose search failed is not searched for again. A part of the budget goes to gangs anywhere in the queue, different
+//! ones in every second: gangs in front must not keep the rest from ever being searched for.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,32 +16,32 @@ use smallvec::SmallVec;
 
 use crate::cycle::Cycle;
 
-/// One search in so many is for gangs anywhere in line.
+/// One search in so many is for gangs anywhere in the queue.
 const SAMPLED: u32 = 4;
 
-/// What was looked for in a cycle.
+/// The victim searches of a cycle.
 #[derive(Debug, Default)]
 pub(crate) struct Searches {
     made: u32,
-    /// Whose turn it is, counted from the front.
+    /// The position in the queue of the gang being served.
     position: u64,
     failed: Vec<FailedSearch>,
     /// The latest search ended at one of its bounds.
     pub(crate) truncated: Cell<bool>,
 }
 
-/// Somebody for whom nobody was found, and whether everything had been looked at by then.
+/// A search that found no victims, and whether it had looked at all candidates by then.
 #[derive(Debug)]
 struct FailedSearch {
     key: SearchKey,
     truncated: bool,
 }
 
-/// All of a gang that decides who could make way for it.
+/// Everything about a gang that decides which victims it can have.
 #[derive(Debug, PartialEq, Eq)]
 struct SearchKey {
     queue: QueueIdx,
-    /// Where users have limits, whose it is counts too.
+    /// The user, where users have limits.
     user: Option<Arc<str>>,
     priority: i32,
     never_preempts: bool,
@@ -68,7 +68,7 @@ impl SearchKey {
         }
     }
 
-    /// Whether who asks for this is helped only if the other could have been.
+    /// Whether a gang with this key finds victims only if one with the other key could have.
     fn is_as_hard_as(&self, other: &Self) -> bool {
         let Self { queue, user, priority, never_preempts, was_rotated, within, roles } = self;
         let as_many =
@@ -82,22 +82,22 @@ impl SearchKey {
     }
 }
 
-/// Whether it is to be looked for others on behalf of a gang.
+/// Whether victims may be searched for a gang.
 pub(crate) enum MaySearch {
     Yes,
-    /// It would be in vain, as it was for another; or it may not be, and there is no time.
+    /// The search would fail, as it did for another gang; or the budget is spent.
     No {
         truncated: bool,
     },
 }
 
 impl Searches {
-    /// The next in line has its turn.
+    /// The next gang of the queue is served.
     pub(crate) fn next_gang(&mut self) {
         self.position += 1;
     }
 
-    /// Whether it is among so many that are looked for wherever they stand, in this second.
+    /// Whether the gang is among those that are searched for wherever they are in the queue, in this second.
     fn is_sampled(&self, now: Time, waiting: u64, sampled: u64) -> bool {
         let waiting = waiting.max(1);
         let second = now.0.unsigned_abs() / 1_000 % waiting;
@@ -107,7 +107,7 @@ impl Searches {
 }
 
 impl Cycle<'_> {
-    /// Whether it is worth looking, and within the bound. If so it counts as looked.
+    /// Whether a search may succeed and is within the budget. If so it is counted.
     pub(crate) fn may_search(&mut self, gang: &Gang) -> MaySearch {
         let key = SearchKey::of(self, gang);
         let before = self.searches.failed.iter().find(|other| key.is_as_hard_as(&other.key));
@@ -126,7 +126,7 @@ impl Cycle<'_> {
         MaySearch::Yes
     }
 
-    /// Nobody was found for a gang.
+    /// Notes that no victims were found for a gang.
     pub(crate) fn note_failed_search(&mut self, gang: &Gang, truncated: bool) {
         let key = SearchKey::of(self, gang);
         self.searches.failed.push(FailedSearch { key, truncated });

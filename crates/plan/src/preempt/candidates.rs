@@ -10,20 +10,20 @@ use super::cost;
 use super::eligibility::{Eligibility, Reason};
 use crate::cycle::Cycle;
 
-/// Somebody who could make way.
+/// A victim, and what it would give up.
 #[derive(Clone)]
 pub(crate) struct Candidate<'w> {
     pub(crate) id: GangId,
     pub(crate) gang: &'w Gang,
-    /// What it would give up.
+    /// The seats it would give up.
     pub(crate) seats: Vec<Seat>,
-    /// By what right it is stopped; none if it goes on with fewer members.
+    /// Why it may be stopped; none if it goes on with fewer members.
     pub(crate) reason: Option<Reason>,
     /// What that costs it, in milliseconds of a GPU.
     pub(crate) lost: u64,
-    /// What of that counts against the delay of the one who waits.
+    /// The part of that cost that counts against the delay of the gang that waits.
     pub(crate) counted: u64,
-    /// Those with less are asked before others: what they lose, or the less the longer their turn was.
+    /// Candidates of less weight are chosen first: the cost, or for a time slice less the longer the gang has run.
     pub(crate) weight: u64,
 }
 
@@ -36,7 +36,7 @@ impl Candidate<'_> {
     }
 }
 
-/// Everybody with more members than the minimum who may be asked for the rest.
+/// Gangs with more members than their minimum that may be shrunk.
 pub(super) fn shrinkable<'w>(
     cycle: &Cycle<'w>,
     gang: &Gang,
@@ -47,7 +47,7 @@ pub(super) fn shrinkable<'w>(
     candidates(cycle, booked, |victim| shrink_candidate(&eligibility, asks, victim))
 }
 
-/// Everybody with seats above the minimum whose members are gone or going: giving those up costs it nothing.
+/// Gangs with seats above the minimum whose members are gone or going: giving those up costs them nothing.
 pub(super) fn with_empty_seats<'w>(
     cycle: &Cycle<'w>,
     gang: &Gang,
@@ -66,8 +66,9 @@ pub(super) fn with_empty_seats<'w>(
     })
 }
 
-/// Those who may be asked where some must be stopped, in two ways: who has more members than it needs gives only those up,
-/// or is stopped itself like the others. The second is the same as the first where nobody could do either.
+/// The candidates where some gangs must be stopped, in two ways: a gang with more members than it needs gives up only
+/// those, or is stopped itself like the others. The second way is the same as the first where no gang could do
+/// either.
 pub(super) fn to_stop_or_shrink<'w>(
     cycle: &Cycle<'w>,
     gang: &Gang,
@@ -88,13 +89,13 @@ pub(super) fn to_stop_or_shrink<'w>(
     if !only_whole.is_empty() && !stopped.is_disjoint(&giving) {
         ways.push([only_whole, surplus.clone()].concat());
     }
-    // Who is stopped has no surplus to give up besides.
+    // A gang that is stopped has no surplus to give up besides.
     let only_surplus = apart(&surplus, &stopped);
     ways.push([whole, only_surplus].concat());
     ways
 }
 
-/// Everybody who may be stopped, by right.
+/// Gangs that may be stopped.
 fn stoppable<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Candidate<'w>> {
     let eligibility = Eligibility::of(cycle, gang);
     candidates(cycle, booked, |victim| {
@@ -102,7 +103,7 @@ fn stoppable<'w>(cycle: &Cycle<'w>, gang: &Gang, booked: &[NodeIdx]) -> Vec<Cand
     })
 }
 
-/// Everybody who can be asked at all and, as `ask` says, for what.
+/// All victims that may be disrupted now and, as `ask` says, what each would give up.
 pub(super) fn candidates<'w>(
     cycle: &Cycle<'w>,
     booked: &[NodeIdx],
@@ -116,23 +117,24 @@ pub(super) fn candidates<'w>(
     cycle.memo.victims.iter().flatten().filter(can).filter_map(ask).collect()
 }
 
-/// Somebody who could make way as far as it is up to him, and what stopping him would cost.
+/// A gang that may be disrupted by its own spec, and what stopping it would cost.
 #[derive(Clone, Copy)]
 pub(crate) struct Victim<'w> {
     id: GangId,
     pub(super) gang: &'w Gang,
     lost: u64,
-    /// What stopping him weighs when it is another's turn: who has run for longest goes first.
+    /// Its weight when its time slice is over: the gang that has run for longest goes first.
     weight: u64,
-    /// What he has, in thousandths of a GPU, and how long a pause weighs if he goes on with less; nothing if he cannot.
+    /// Its size in thousandths of a GPU, and how long a pause weighs if it goes on with fewer members; zero if it
+    /// cannot.
     size: u64,
     pause_weight: Span,
 }
 
-/// Everybody who runs, undisturbed, and could make way for somebody.
+/// All gangs that run undisturbed and may be disrupted.
 pub(super) fn all_victims<'w>(cycle: &Cycle<'w>) -> Vec<Victim<'w>> {
     let (world, now) = (cycle.scratch.world, cycle.now);
-    // Who was stopped for somebody that has not started yet, and runs again already, is not asked twice.
+    // A gang that was stopped for one that has not started yet, and runs again already, is not preempted twice.
     let ways = world.orders().values().flat_map(|order| &order.spec.after);
     let stopped: Vec<GangId> = ways.filter(|way| way.stop.is_some()).map(|way| way.gang).collect();
     let can = |id: &GangId, other: &Gang| {
@@ -159,11 +161,11 @@ pub(super) fn all_victims<'w>(cycle: &Cycle<'w>) -> Vec<Victim<'w>> {
     others.map(one).collect()
 }
 
-/// What a gang has above its minimum, if it may be asked for it. Seats whose members are gone or going go first, then those
-/// that leave a node to itself.
+/// The seats of a gang above its minimum, if it may be shrunk. Seats whose members are gone or going come first, then
+/// seats that leave a node empty.
 ///
-/// Its pause counts as if it had no more GPUs than the one who waits `asks` for. What it has grown onto was never its
-/// own, so nobody waits for it for longer than it would stand still.
+/// Its pause counts as if it had no more GPUs than the gang that waits `asks` for. Seats that it has grown onto were
+/// never its own, so no gang waits for them longer than the pause takes.
 fn shrink_candidate<'w>(
     eligibility: &Eligibility<'_, '_>,
     asks: u64,

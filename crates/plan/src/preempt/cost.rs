@@ -1,4 +1,4 @@
-//! What a gang loses when it makes way.
+//! What preempting a gang costs it: work lost, restart, or the pause of a resize.
 
 use muster_core::World;
 use muster_core::gang::{Gang, Phase, Seat};
@@ -9,10 +9,10 @@ use crate::grow::{behind, left};
 
 /// A member without GPUs counts as much as a tenth of one.
 const NO_GPU: u64 = 100;
-/// A pause weighs what it costs for who has so long left.
+/// The time left at which a pause weighs exactly what it costs.
 const LONG: Span = Span::hours(1);
 
-/// What some seats of a gang come to, in thousandths of a GPU.
+/// The size of some seats of a gang, in thousandths of a GPU.
 pub(crate) fn size(world: &World, gang: &Gang, seats: &[Seat]) -> u64 {
     let each = |seat: &Seat| {
         let gpus = world.signature(gang.sigs[usize::from(seat.role)]).gpu_milli();
@@ -21,7 +21,7 @@ pub(crate) fn size(world: &World, gang: &Gang, seats: &[Seat]) -> u64 {
     seats.iter().map(each).sum()
 }
 
-/// What the gang's minimum comes to, in thousandths of a GPU.
+/// The size of the gang's minimum, in thousandths of a GPU.
 pub(crate) fn minimum_size(world: &World, gang: &Gang) -> u64 {
     let roles = gang.spec.roles.iter().zip(&gang.sigs);
     let each = |sig| world.signature(sig).gpu_milli().max(NO_GPU);
@@ -38,7 +38,7 @@ pub(crate) fn run_time(gang: &Gang, now: Time) -> Span {
     }
 }
 
-/// What is lost of a gang's own time if it is told to stop now: what it cannot save, and starting again.
+/// The time a gang loses if it is told to stop now: the work that it cannot save, and starting again.
 pub(crate) fn lost_time(gang: &Gang, now: Time) -> Span {
     if !matches!(gang.phase, Phase::Running { .. }) {
         return Span::ZERO;
@@ -49,13 +49,13 @@ pub(crate) fn lost_time(gang: &Gang, now: Time) -> Span {
     stretched(Span(did.0 - saved.0), speed) + gang.spec.disruption.restart()
 }
 
-/// The same on all it holds, in milliseconds of a GPU.
+/// The same on all its seats, in milliseconds of a GPU.
 pub(crate) fn stop_cost(world: &World, gang: &Gang, now: Time) -> u64 {
     gpu_ms(size(world, gang, &gang.seats), lost_time(gang, now))
 }
 
-/// How long standing still weighs beside others who could do so instead, for a gang that would go on with fewer
-/// members: longer for who has not made up for an earlier pause, and less for who has long to make up for this one.
+/// How long the pause of a resize weighs when candidates are compared: more for a gang that has not made up for an
+/// earlier pause, and less for one that has long to make up for this one.
 pub(crate) fn pause_weight(gang: &Gang, now: Time) -> Span {
     let behind = gang.spec.scaling.resize + behind(gang, now);
     let left = stretched(left(gang, now), gang.speed()).max(Span::mins(1));

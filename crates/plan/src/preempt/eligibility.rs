@@ -1,9 +1,10 @@
-//! Who may be asked to make way for whom.
+//! Which gangs may be preempted for which, and why.
 //!
-//! Within a queue a higher priority counts. Across queues only what was lent is taken back, as far as the
-//! guarantee goes; where queues do not take turns by share, priority counts across them too, but never against
-//! a queue that is within its guarantee. In a queue with time slices it is another's turn when a slice is over.
-//! For a gentle gang nobody makes way by priority; what is its queue's right is so for all of its gangs.
+//! Within a queue a higher priority counts. Across queues only lent capacity is reclaimed, as far as the guarantee
+//! goes; where queues do not share by turns, priority counts across them too, but never against a queue that is
+//! within its guarantee. In a queue with time slices a gang may be rotated out when its slice is over. A gang that
+//! never preempts has no gang stopped for its priority; what its queue is guaranteed is reclaimed for all of its
+//! gangs.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +21,12 @@ use crate::cycle::Cycle;
 use crate::order::counts_on;
 use crate::scratch::Scratch;
 
-/// By what right a gang is asked to stop.
+/// Why a gang may be stopped for another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Reason {
-    /// It runs on what was lent.
+    /// It runs on capacity that was lent.
     Reclaim,
-    /// Its slice of time is over.
+    /// Its time slice is over.
     TimeSlice,
     /// Its priority is lower.
     Priority,
@@ -34,7 +35,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// What it is told.
+    /// The reason that the gang is told.
     pub(crate) fn stop_reason(self, by: GangId) -> StopReason {
         match self {
             Reason::Reclaim => StopReason::Reclaimed(by),
@@ -45,22 +46,22 @@ impl Reason {
     }
 }
 
-/// What a gang that waits may ask of others, queue by queue: worked out once for all of them.
+/// Which gangs may be preempted for one that waits: computed once for all queues.
 pub(crate) struct Eligibility<'c, 'w> {
     cycle: &'c Cycle<'w>,
     gang: &'c Gang,
     queues: Vec<QueueEligibility>,
 }
 
-/// What may be asked of the gangs of one queue.
+/// How gangs of one queue may be preempted.
 struct QueueEligibility {
-    /// What they run on was lent.
+    /// They run on lent capacity.
     lent: bool,
-    /// The queue, and all above it, holds more than it can count on.
+    /// The queue, and all above it, holds more than its guarantee.
     beyond: bool,
-    /// The one who asks is within what its own queue can count on.
+    /// The gang that waits is within the guarantee of its own queue.
     guaranteed: bool,
-    /// One more of them may be stopped now.
+    /// One more gang of the queue may be stopped now.
     evictable: bool,
 }
 
@@ -81,7 +82,7 @@ impl<'c, 'w> Eligibility<'c, 'w> {
         &self.queues[other.queue.index()]
     }
 
-    /// By what right a gang that runs may be stopped, as things stand; moving it apart.
+    /// Why a gang that runs may be stopped now, other than to move it.
     pub(crate) fn reason_to_stop(&self, other: &Gang) -> Option<Reason> {
         if !other.spec.disruption.preemptible {
             return None;
@@ -108,20 +109,21 @@ impl<'c, 'w> Eligibility<'c, 'w> {
         (turn <= now).then_some(Reason::TimeSlice)
     }
 
-    /// Whether a gang that runs may be asked to go on with fewer members.
+    /// Whether a gang that runs may be shrunk.
     pub(crate) fn may_shrink(&self, other: &Gang) -> bool {
         let (gang, to) = (self.gang, self.to(other));
         let foreign = gang.queue != other.queue;
         let by_share = self.cycle.policy.order.discipline().by_share() && foreign;
         let may = !foreign || to.beyond || to.guaranteed;
-        // Those who are as important give up what they have grown onto as well, but to nobody who is gentle.
+        // Gangs of equal priority give up seats they have grown onto as well, except to a gang that never preempts.
         let by_priority =
             gang.spec.priority >= other.spec.priority && (!gang.spec.disruption.gentle || to.lent);
         may && (by_share || by_priority)
     }
 }
 
-/// When somebody may be asked to stop who may not yet: it has run long enough, had its slice, or its queue allows it.
+/// When the next gang may be stopped that may not be now: its minimum run time or its slice is over, or its queue
+/// allows one more eviction.
 pub(crate) fn next_eligible(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     let (world, now) = (cycle.scratch.world, cycle.now);
     let eligible_at = |other: &Gang| -> Option<Time> {
@@ -145,16 +147,16 @@ pub(crate) fn next_eligible(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     world.gangs().filter_map(|(_, other)| eligible_at(other)).min()
 }
 
-/// When a borrower that started at an instant can be asked for what a gang's queue lent: it has run for as long as it says it
-/// must, or the lender has waited for as long as it says it does. Those that start while the lender waits do not make it
-/// wait anew.
+/// Until when a borrower is protected from being reclaimed by the queue of a waiting gang: it has run for its
+/// declared minimum, or the lender has waited for its declared time. Borrowers that start while the lender waits do
+/// not make it wait anew.
 fn protected_until(world: &World, gang: &Gang, other: &Gang, started: Time) -> Time {
     let lender = world.queue(gang.queue).spec.reclaims_within();
     let runs = other.spec.disruption.min_runtime.min(lender);
     (started + runs).min(gang.submitted + lender)
 }
 
-/// Whether a gang that runs is of lower priority, where that counts.
+/// Whether a gang that runs is of lower priority, where priority counts.
 fn has_lower_priority(cycle: &Cycle<'_>, gang: &Gang, other: &Gang) -> bool {
     let across = || {
         !cycle.policy.order.discipline().by_share()
@@ -163,14 +165,14 @@ fn has_lower_priority(cycle: &Cycle<'_>, gang: &Gang, other: &Gang) -> bool {
     outranks(gang, other) && (gang.queue == other.queue || across())
 }
 
-/// Whether a gang is so much as allowed to have another stopped for its priority, which is higher.
+/// Whether a gang may have another stopped for its priority, which is higher.
 fn outranks(gang: &Gang, other: &Gang) -> bool {
     !gang.spec.disruption.gentle && gang.spec.priority > other.spec.priority
 }
 
-/// When a gang that waits has its turn and one that runs has had its own: the queue's slice, or as much longer as
-/// keeps what rotating costs small. What it would lose now counts: a gang that saves nothing has a longer slice the
-/// longer it runs, and is never worth rotating. Who has only just had its turn lets others have a slice first.
+/// When a running gang's time slice is over for one that waits: the queue's slice, or as much longer as keeps the
+/// cost of rotating small. The work it would lose now counts: a gang that saves nothing has a longer slice the longer
+/// it runs, and is never worth rotating. A gang that was rotated out lets others have a slice first.
 fn slice_end(world: &World, gang: &Gang, other: &Gang, now: Time, overhead: u32) -> Option<Time> {
     let slice = world.queue(other.queue).spec.time_slice?;
     let Phase::Running { at } = other.phase else { return None };
@@ -184,13 +186,13 @@ fn slice_end(world: &World, gang: &Gang, other: &Gang, now: Time, overhead: u32)
     Some((at + slice.max(worth)).max(again))
 }
 
-/// Whether what a gang runs on was lent by the queue of one that waits, which is within its guarantee with it.
+/// Whether a gang runs on capacity lent by the queue of one that waits, which is within its guarantee with it.
 pub(crate) fn is_lent(scratch: &Scratch<'_>, leaving: &Leaving, gang: &Gang, other: &Gang) -> bool {
     is_guaranteed(scratch, gang, other.queue)
         && branch_beyond_guarantee(scratch, leaving, gang, other.queue)
 }
 
-/// Whether the branch of a waiting gang, where it parts from another's, is within its guarantee with it.
+/// Whether the branch of a waiting gang, where it diverges from another's, is within its guarantee with it.
 fn is_guaranteed(scratch: &Scratch<'_>, gang: &Gang, other: QueueIdx) -> bool {
     let (own, _) = diverging_paths(scratch.world, gang.queue, other);
     let Some(own) = own.first() else { return false };
@@ -200,8 +202,8 @@ fn is_guaranteed(scratch: &Scratch<'_>, gang: &Gang, other: QueueIdx) -> bool {
     within || counts_on(scratch, *own, gang)
 }
 
-/// Whether every queue of another's branch that has a guarantee holds more than that, of something the gang
-/// wants, and will when those have left who are leaving. What is within a guarantee is nobody else's.
+/// Whether every queue of another's branch that has a guarantee holds more than that, of something the gang wants,
+/// and still will when all victims that are leaving have left. Usage within a guarantee is not reclaimed.
 fn branch_beyond_guarantee(
     scratch: &Scratch<'_>,
     leaving: &Leaving,
@@ -228,12 +230,12 @@ fn is_beyond(sure: &Bounds, held: &Usage, leaves: &Usage, wants: &Usage) -> bool
     })
 }
 
-/// What gangs of each queue, and of those below it, still hold and are leaving.
+/// What victims of each queue, and of those below it, still hold and are leaving.
 #[derive(Debug, Default)]
 pub(crate) struct Leaving(BTreeMap<QueueIdx, Usage>);
 
 impl Leaving {
-    /// What everybody leaves who was told to stop or makes way for an order.
+    /// Counts all gangs that were told to stop or are victims of an order.
     pub(crate) fn of(world: &World) -> Self {
         let mut leaving = Self::default();
         if !world.has_disruptable() {
@@ -248,7 +250,7 @@ impl Leaving {
         }
         leaving
     }
-    /// Somebody leaves these seats.
+    /// Counts seats that a victim leaves.
     pub(crate) fn note(&mut self, world: &World, gang: &Gang, seats: &[Seat]) {
         for queue in world.queue_path(gang.queue) {
             let sum = self.0.entry(queue).or_default();
@@ -261,7 +263,7 @@ impl Leaving {
     }
 }
 
-/// What a queue can count on: what it says, or else what those below it can count on together.
+/// The guarantee of a queue: its own, or else those of its children together.
 fn guaranteed(world: &World, queue: QueueIdx) -> Bounds {
     let own = &world.queue(queue).guaranteed;
     if !own.is_empty() {
@@ -283,7 +285,7 @@ fn guaranteed(world: &World, queue: QueueIdx) -> Bounds {
 
 type Path = SmallVec<[QueueIdx; 4]>;
 
-/// Where the ways up from two queues differ, each from the top down.
+/// Where the paths of two queues diverge, each from the top down.
 fn diverging_paths(world: &World, one: QueueIdx, other: QueueIdx) -> (Path, Path) {
     let down = |queue| {
         let mut path: Path = world.queue_path(queue).collect();

@@ -12,10 +12,11 @@ use muster_core::time::{Span, Time};
 use super::victims::VictimSet;
 use crate::cycle::Cycle;
 
-/// How long others may take to leave beyond their grace, before the one who waits for them goes back to the queue.
+/// How long victims may take to leave beyond their grace, before the gang that waits for them goes back to the queue.
 pub(super) const SLACK: Span = Span::mins(2);
 
-/// The order that holds what a gang is to have, and what others are told: at once, as nothing else is waited for.
+/// The order that holds the seats of a gang, and the actions that evict its victims: at once, as nothing else is
+/// waited for.
 pub(crate) fn hold_and_evict(
     cycle: &mut Cycle<'_>,
     id: GangId,
@@ -49,7 +50,7 @@ pub(crate) fn hold_and_evict(
     (spec, told)
 }
 
-/// Notes who makes way, so that nobody else asks them.
+/// Notes victims, so that they are not chosen for another gang.
 pub(super) fn note_victims(cycle: &mut Cycle<'_>, ways: &[MakesWay]) {
     for way in ways {
         cycle.given.disrupted.push(way.gang);
@@ -64,7 +65,7 @@ pub(super) fn note_victims(cycle: &mut Cycle<'_>, ways: &[MakesWay]) {
     }
 }
 
-/// What somebody who makes way is told; nothing if it has been told, or cannot be told now.
+/// The action that evicts a victim; none if it was told already, or cannot be told now.
 pub(crate) fn evict(other: &Gang, way: &MakesWay) -> Option<Action> {
     let runs = matches!(other.phase, Phase::Running { .. } | Phase::Admitted { .. });
     match way.stop {
@@ -77,8 +78,8 @@ pub(crate) fn evict(other: &Gang, way: &MakesWay) -> Option<Action> {
     }
 }
 
-/// Gangs of each queue that orders will have stopped and that have not been told yet: they count for their queue's budget
-/// from the day somebody relies on it.
+/// Victims of each queue that orders will stop and that have not been told yet: they count for their queue's eviction
+/// budget from the moment an order relies on it.
 pub(crate) fn pending_evictions(world: &World) -> BTreeMap<QueueIdx, u32> {
     let mut pending = BTreeMap::new();
     for way in world.orders().values().flat_map(|order| &order.after) {
@@ -91,7 +92,7 @@ pub(crate) fn pending_evictions(world: &World) -> BTreeMap<QueueIdx, u32> {
     pending
 }
 
-/// How many more gangs of each queue may be stopped for others' sake now, where that is limited.
+/// Eviction budgets: how many more gangs of each queue may be stopped for other gangs now, where that is limited.
 impl Cycle<'_> {
     pub(crate) fn eviction_budgets(&self) -> BTreeMap<QueueIdx, u32> {
         let queues = self.scratch.world.queues().iter();
@@ -103,13 +104,13 @@ impl Cycle<'_> {
         });
         limited.collect()
     }
-    /// Whether one more gang of a queue may be stopped for others' sake now.
+    /// Whether one more gang of a queue may be stopped for another now.
     pub(crate) fn may_evict(&self, queue: QueueIdx) -> bool {
         let listed = self.scratch.world.queue(queue);
         listed.spec.evictions_per_hour.is_none()
             || self.eviction_budgets().get(&queue).is_none_or(|left| *left > 0)
     }
-    /// When one more gang of a queue may be stopped for others' sake; never if it allows none.
+    /// When one more gang of a queue may be stopped for another; never if it allows none.
     pub(crate) fn next_eviction(&self, queue: QueueIdx) -> Option<Time> {
         if self.may_evict(queue) {
             return Some(self.now);
@@ -117,12 +118,12 @@ impl Cycle<'_> {
         let listed = self.scratch.world.queue(queue);
         let most = listed.spec.evictions_per_hour.filter(|most| *most > 0)?;
         let now = self.limits.evicted.get(&queue).copied().unwrap_or(0);
-        // Those of this cycle are the latest.
+        // The evictions of this cycle are the latest.
         let before = most.checked_sub(now + 1);
         let first = before.and_then(|before| listed.evicted.iter().rev().nth(before as usize));
         Some(first.copied().unwrap_or(self.now) + Span::hours(1))
     }
-    /// Whether a gang makes way for somebody already.
+    /// Whether a gang is a victim already, or stopped or resized in this cycle.
     pub(crate) fn is_disrupted(&self, id: GangId) -> bool {
         self.scratch.world.makes_way_for(id).is_some() || self.given.disrupted.contains(&id)
     }

@@ -1,7 +1,7 @@
-//! Find who must make way: as few as possible, those that lose least, node by node.
+//! Search for victims: as few as possible, those that lose least, node by node.
 //!
-//! On every node the cheapest gangs that would have to leave it for one more member are known. The cheapest such
-//! step is taken again and again, until the gang fits. Then everybody who turned out not to be in the way stays.
+//! On every node the cheapest gangs that would have to leave it for one more member are known. The cheapest such step
+//! is taken again and again, until the gang fits. Then all gangs that turned out not to be in the way are spared.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,15 +26,15 @@ const STEPS: usize = 4_096;
 /// What bounds a search.
 #[derive(Clone, Copy)]
 pub(crate) struct SearchBounds<'c> {
-    /// How many more of each queue may be stopped now; any number when absent.
+    /// How many more gangs of each queue may be stopped now; any number when absent.
     pub(crate) evictions: &'c BTreeMap<muster_core::id::QueueIdx, u32>,
-    /// What others are leaving already.
+    /// What victims are leaving already.
     pub(crate) leaving: &'c Leaving,
-    /// Told when a search ends for want of time.
+    /// Set when a search ends at its bound.
     pub(crate) truncated: &'c Cell<bool>,
 }
 
-/// Who could make way, and the world without those that were chosen so far.
+/// The candidates, and the world without those that were chosen so far.
 pub(crate) struct Search<'c, 's, 'w> {
     pub(crate) scratch: &'s mut Scratch<'w>,
     pub(crate) fits: &'s mut Fits,
@@ -43,18 +43,18 @@ pub(crate) struct Search<'c, 's, 'w> {
     pub(crate) candidates: &'c [Candidate<'w>],
     bounds: SearchBounds<'c>,
     pub(crate) chosen: Vec<usize>,
-    /// Seats of those chosen that they keep, since the gang fits beside them.
+    /// Seats of chosen candidates that they keep, since the gang fits beside them.
     pub(crate) kept: Vec<(usize, Seat)>,
     considered: Vec<bool>,
     /// Where the gang is to fit.
     domain: DomainIdx,
-    /// Candidates with seats on a node of that domain, those that lose least first.
+    /// Candidates with seats on a node of that domain, those of least weight first.
     on: BTreeMap<NodeIdx, SmallVec<[usize; 4]>>,
     evicted: BTreeMap<muster_core::id::QueueIdx, u32>,
 }
 
-/// The next step on a node: what it costs for each member that fits more, the highest priority among those who leave,
-/// and who they are.
+/// The next step on a node: its cost for each member that fits more, the highest priority among the candidates that
+/// leave, and those candidates.
 type Step = (u64, i32, Vec<usize>);
 
 impl<'c, 's, 'w> Search<'c, 's, 'w> {
@@ -103,7 +103,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         }
     }
 
-    /// Whom to ask so that the gang fits. The scratch is a trial's.
+    /// The victims with which the gang fits. The scratch is a trial's.
     pub(crate) fn find(mut self) -> Option<VictimSet> {
         let asks = asks(self.scratch, self.gang);
         for ask in &asks {
@@ -132,10 +132,10 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         Some(self.spare_unneeded(seats))
     }
 
-    /// Whom to ask so that so many members fit, wherever that is.
+    /// The victims with which so many members fit, wherever that is.
     pub(crate) fn find_for(mut self, ask: &Ask) -> Option<Vec<usize>> {
         self.make_room(ask)?;
-        // Those that lose most are the first to be spared.
+        // Candidates that lose most are the first to be spared.
         let mut chosen = self.chosen;
         chosen.sort_unstable_by_key(|at| std::cmp::Reverse((self.candidates[*at].lost, *at)));
         Some(chosen)
@@ -213,7 +213,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             let more = signature.times_fits(&state).saturating_sub(before);
             if more > 0 {
                 let gain = match leaving.as_slice() {
-                    // Who is alone in the way here frees its other nodes as well.
+                    // A gang that is alone in the way here frees its other nodes as well.
                     [only] => *gains.entry(*only).or_insert_with(|| self.gain(domain, *only, ask)),
                     _ => u64::from(more),
                 };
@@ -224,7 +224,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         None
     }
 
-    /// Whether members may sit on a node of a domain, once somebody has left it.
+    /// Whether members may run on a node of a domain, once a victim has left it.
     fn suits(&mut self, domain: DomainIdx, node: NodeIdx, ask: &Ask) -> bool {
         let world = self.scratch.world;
         let Some(here) = world.node(node) else { return false };
@@ -268,7 +268,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         gain
     }
 
-    /// Lets a candidate leave, if it may still be asked. What was lent is taken back only as far as it was lent.
+    /// Chooses a candidate, if it is still eligible. Lent capacity is reclaimed only as far as it was lent.
     fn choose(&mut self, at: usize) -> bool {
         let candidate = &self.candidates[at];
         self.considered[at] = true;
@@ -294,7 +294,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         true
     }
 
-    /// Lets more leave until limits leave room, those that lose least first.
+    /// Chooses more candidates until limits leave room, those of least weight first.
     fn free_quota(&mut self) -> Option<()> {
         while let Some(over) = quota::over_limit(self.scratch, self.gang) {
             let helps = |at: &usize| {
@@ -308,7 +308,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         Some(())
     }
 
-    /// Lets everybody stay, or stay in part, who is not in the way: those that would lose most first.
+    /// Spares candidates, or some of their seats, that are not in the way: those that would lose most first.
     fn spare_unneeded(&mut self, seats: Vec<Seat>) -> VictimSet {
         let mut order = self.chosen.clone();
         order.sort_unstable_by_key(|at| {
@@ -343,8 +343,8 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         victims
     }
 
-    /// Seats that a candidate can keep: all or none of a gang that is stopped, each for itself of one that goes on, those of
-    /// members that run first.
+    /// Seats that a candidate can keep: all or none of a gang that is stopped, each by itself of one that goes on,
+    /// seats of running members first.
     fn stays(&mut self, candidate: &Candidate<'w>, given_up: &[Seat]) -> Vec<Seat> {
         let world = self.scratch.world;
         let mut trial = self.scratch.trial();
@@ -367,8 +367,8 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
     }
 }
 
-/// All domains in which a gang must fit as a whole, with how many of its first role fit there, those with most room first;
-/// the root if it need not.
+/// All domains in which a gang must fit as a whole, with how many of its first role fit there, those with most room
+/// first; the root if it may be anywhere.
 pub(crate) fn domains(
     scratch: &Scratch<'_>,
     fits: &mut Fits,

@@ -1,4 +1,4 @@
-//! Gangs that would shrink give up no more than is needed: what is free is used first, then seats whose members are gone.
+//! Shrink victims no more than is needed: free nodes are used first, then seats whose members are gone.
 
 use muster_core::gang::Seat;
 
@@ -10,7 +10,8 @@ use crate::place::place_together;
 const ONE_BY_ONE: usize = 16;
 
 impl Search<'_, '_, '_> {
-    /// Where the gang sits if those who go on with fewer members keep as many as they can. As given where they can keep none.
+    /// The seats of the gang if victims that go on with fewer members keep as many as they can. `seats` where they
+    /// can keep none.
     pub(crate) fn shrink_least(&mut self, seats: Vec<Seat>) -> Vec<Seat> {
         let mut all = self.surplus_seats();
         let most = self.most_kept(&all);
@@ -28,7 +29,7 @@ impl Search<'_, '_, '_> {
         instead.unwrap_or(seats)
     }
 
-    /// All seats that those chosen would give up and go on, those of members that run first.
+    /// All seats that chosen candidates would give up and go on, seats of running members first.
     fn surplus_seats(&self) -> Vec<(usize, Seat)> {
         let mut all = Vec::new();
         for at in &self.chosen {
@@ -57,8 +58,8 @@ impl Search<'_, '_, '_> {
         fits
     }
 
-    /// Whether the gang fits if these are kept, beside those that are. A seat on a node that is too small for all that sit
-    /// there was never free, and is not kept.
+    /// Whether the gang fits if these seats are kept, beside those that are kept already. A seat on a node that is
+    /// too small for all members on it was never free, and is not kept.
     fn fits_beside(&mut self, kept: &[(usize, Seat)]) -> bool {
         let world = self.scratch.world;
         let mut trial = self.scratch.trial();

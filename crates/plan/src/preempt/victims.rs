@@ -1,8 +1,8 @@
-//! Have others make way: shrink those that have more than they need, take back what was lent, let others have
-//! their turn, stop those of lower priority, or move who can be moved.
+//! Choose victims for a gang that waits: shrink gangs that have more members than they need, reclaim lent capacity,
+//! rotate time slices, stop gangs of lower priority, or move gangs that may be moved.
 //!
-//! Nobody is asked unless the whole gang then fits, on what is free and what becomes free together. What it needs
-//! is held by an order from that moment on, so that nobody else slips in while they leave.
+//! No gang is preempted unless the whole gang that waits then fits, on what is free and what becomes free together.
+//! An order holds its seats from that moment on, so that no other gang takes them while the victims leave.
 
 use std::collections::BTreeMap;
 
@@ -22,34 +22,35 @@ use super::search::{Search, SearchBounds, domains};
 use crate::cycle::{Cycle, earliest};
 use crate::place::place;
 
-/// Others who would make way, so that a gang fits as soon as they have left.
+/// Gangs to preempt, so that a gang fits as soon as they have left.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VictimSet {
-    /// Where it would sit.
+    /// The seats it would have.
     pub(crate) seats: Vec<Seat>,
-    /// Who would leave what.
+    /// The victims, and the seats each of them leaves.
     pub(crate) preempts: Vec<MakesWay>,
-    /// By what rights some of them would be stopped.
+    /// Why some of them would be stopped.
     pub(crate) reasons: Vec<Reason>,
     /// What they lose altogether, in milliseconds of a GPU.
     pub(crate) lost: u64,
-    /// What of that counts against the delay of the one who waits.
+    /// The part of that loss that counts against the delay of the gang that waits.
     pub(crate) counted: u64,
-    /// How long the slowest has to leave.
+    /// The longest grace period among them.
     pub(crate) delay: Span,
-    /// What was lent to others could be reclaimed for the gang, by this offer or by a dearer one.
+    /// Lent capacity could be reclaimed for the gang, by this set or by a more expensive one.
     pub(crate) reclaimable: bool,
 }
 
 /// Domains tried for a gang that must stay within one, at most.
 const DOMAINS: usize = 8;
-/// How many times what a gang asks for is looked at first, and how many gangs at least.
+/// Candidates are tried first that together have this many times what a gang asks for, and at least this many of
+/// them.
 const ENOUGH: u64 = 4;
 const FEW: usize = 64;
-/// Ways to move others that are tried for one gang, at most.
+/// Sets of gangs to move that are tried for one gang, at most.
 const MOVES: usize = 8;
-/// Whom to ask so that a gang can start; the least that is lost. `booked` are nodes that somebody holds a start
-/// time on: who is there is not asked.
+/// The victims to preempt so that a gang can start; the set that loses least. `booked` are nodes on which a gang
+/// holds a start time: gangs there are not preempted.
 pub(crate) fn find_victims<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
@@ -60,7 +61,7 @@ pub(crate) fn find_victims<'w>(
     if cycle.memo.victims.is_none() {
         cycle.memo.victims = Some(all_victims(cycle));
     }
-    // Seats that nobody sits on any more go before those of members that run.
+    // Seats without members come before those of members that run.
     let found = search(cycle, id, gang, with_empty_seats(cycle, gang, booked));
     let found = found.or_else(|| search(cycle, id, gang, shrinkable(cycle, gang, booked)));
     if found.is_some() {
@@ -80,14 +81,14 @@ pub(crate) fn find_victims<'w>(
         let eligible_at = eligibility::next_eligible(cycle, gang);
         cycle.wake = earliest(cycle.wake, eligible_at);
     }
-    // A cheaper move does not take away the right to reclaim, whatever the moved gangs say that they lose.
+    // A cheaper move does not take away the right to reclaim, whatever loss the moved gangs declare.
     let moved =
         move_others(cycle, id, gang, booked).map(|victims| VictimSet { reclaimable, ..victims });
     [found, moved].into_iter().flatten().min_by_key(|victims| victims.counted)
 }
 
-/// Those that lose least for what they leave, and enough of them: looking at everybody would take too long, and the
-/// rest is looked at if these are not enough.
+/// How many of the candidates that lose least for the seats they leave are enough to try first: trying all would take
+/// too long, and the rest is tried if these are not enough.
 fn least_lost<'w>(cycle: &Cycle<'w>, gang: &Gang, all: &[Candidate<'w>]) -> Option<usize> {
     let world = cycle.scratch.world;
     let wants = cost::minimum_size(world, gang).saturating_mul(ENOUGH);
@@ -101,7 +102,7 @@ fn least_lost<'w>(cycle: &Cycle<'w>, gang: &Gang, all: &[Candidate<'w>]) -> Opti
     None
 }
 
-/// The least that is lost if some of these make way, in the best of all domains.
+/// The set of victims among these candidates that loses least, in the best of all domains.
 fn search<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
@@ -134,8 +135,8 @@ fn search<'w>(
     best
 }
 
-/// Those of some domains where somebody could leave: first those with room enough for the gang's first role by what is free
-/// and what would be, in GPUs; among these as in `domains`.
+/// The domains in which a candidate could leave: first those with room enough for the gang's first role by what is
+/// free and what would be, in GPUs; among these as in `domains`.
 fn promising(
     cycle: &Cycle<'_>,
     gang: &Gang,
@@ -194,13 +195,13 @@ fn move_others(
     booked: &[NodeIdx],
 ) -> Option<VictimSet> {
     let world = cycle.scratch.world;
-    // To be moved is to be stopped, which nobody is for a gentle gang.
+    // A gang is moved by stopping it, and no gang is stopped for one that never preempts.
     let may = !gang.sigs.is_empty() && !gang.spec.disruption.gentle;
     let gang = world.gang(id).filter(|_| may)?;
     let movable = |victim: &Victim<'_>| {
         let other = victim.gang;
         other.spec.may_move()
-            // Once: where it goes must not be a reason to move it again.
+            // Once: its new place must not be a reason to move it again.
             && other.restarts == 0
             && matches!(other.phase, Phase::Running { .. })
             && cost::run_time(other, cycle.now) >= other.spec.disruption.min_runtime
@@ -221,7 +222,7 @@ fn move_others(
     None
 }
 
-/// All who are moved must find other seats beside the newcomer: the first who does not.
+/// All gangs that are moved must find other seats beside the newcomer: the first that does not.
 fn first_without_seats(cycle: &mut Cycle<'_>, gang: &Gang, victims: &VictimSet) -> Option<GangId> {
     let world = cycle.scratch.world;
     let others = || victims.preempts.iter().filter_map(|way| Some((way, world.gang(way.gang)?)));

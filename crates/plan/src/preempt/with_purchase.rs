@@ -1,7 +1,7 @@
-//! Buy some nodes and have others make way for the rest, where neither is enough alone.
+//! Buy some nodes and preempt for the rest, where neither is enough alone.
 //!
-//! Everything that can be bought is bought first, so that as few as possible make way, and they are told only when
-//! all of the new nodes are there: nobody stops for an order that fails.
+//! Everything that can be bought is bought first, so that there are as few victims as possible, and they are told
+//! only when all of the new nodes are ready: no gang is stopped for an order that fails.
 
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, NodeIdx};
@@ -20,7 +20,7 @@ use crate::order::quota;
 use crate::place::{Ask, asks};
 use crate::provision::{Blockers, is_worth, members_per_node, offerings_for, provision};
 
-/// Draws up an order for what can be bought, beside what others leave; holds all of it in the scratch.
+/// Draws up an order for what can be bought, beside the seats of victims; holds all of it in the scratch.
 pub(crate) fn buy_and_preempt(
     cycle: &mut Cycle<'_>,
     id: GangId,
@@ -53,7 +53,7 @@ pub(crate) fn buy_and_preempt(
     let before = rise(cycle, &leaving);
     let drawn: Result<OrderSpec, Blockers> = provision(cycle, id, gang);
     let ways = drawn.is_ok().then(|| spare_unneeded(cycle, id, &leaving));
-    // They are still there: of what is free now only what they leave over stays free.
+    // The victims are still there: of what is free now only what they leave over stays free.
     let seats = drawn.as_ref().map_or_else(|_| Vec::new(), here);
     for candidate in &leaving {
         quota::charge_seats(&mut cycle.scratch, candidate.gang, &candidate.seats);
@@ -74,7 +74,7 @@ pub(crate) fn buy_and_preempt(
     Some(spec)
 }
 
-/// Whom to ask so that so many members fit beside what is bought.
+/// The victims with which so many members fit beside what is bought.
 fn enough_for<'w>(
     cycle: &mut Cycle<'w>,
     waiting: (GangId, &'w Gang),
@@ -105,7 +105,7 @@ fn buyable(cycle: &mut Cycle<'_>, gang: &Gang, ask: &Ask) -> (u32, Money) {
     (members, price)
 }
 
-/// Lets candidates leave in the cycle's own scratch; says what was free before on the nodes they are on.
+/// Frees the seats of candidates in the cycle's own scratch; returns what was free before on their nodes.
 fn rise(cycle: &mut Cycle<'_>, leaving: &[&Candidate<'_>]) -> Vec<(NodeIdx, NodeState)> {
     let mut nodes: Vec<NodeIdx> =
         leaving.iter().flat_map(|c| &c.seats).map(|seat| seat.node).collect();
@@ -120,7 +120,7 @@ fn rise(cycle: &mut Cycle<'_>, leaving: &[&Candidate<'_>]) -> Vec<(NodeIdx, Node
     before
 }
 
-/// Who has to leave after all, beside what the order took.
+/// The victims that have to leave after all, beside what the order took.
 fn spare_unneeded(cycle: &mut Cycle<'_>, id: GangId, leaving: &[&Candidate<'_>]) -> Vec<MakesWay> {
     let world = cycle.scratch.world;
     let mut ways = Vec::new();

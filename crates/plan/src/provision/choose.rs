@@ -1,10 +1,10 @@
-//! Step 3: the cheapest way to start a gang that does not fit.
+//! Choose the cheapest way to start a gang that does not fit: wait, buy or preempt.
 //!
-//! Waiting, buying and having others make way are compared in one sum: what nodes cost, what others lose, and what
-//! the delay costs the one who waits. Who does not say what an hour of delay costs is given nodes as soon as it
-//! lacks them; where others could make way, its delay counts as much as the GPUs it asks for. What it has waited
-//! already counts as a cost of waiting, so a start that is put off again and again is paid for in the end, and
-//! never with more than twice the least.
+//! The ways are compared in one sum: the cost of nodes, the loss of victims, and the cost of the gang's delay. A gang
+//! that does not declare what an hour of delay costs is given nodes as soon as it lacks them; where victims could be
+//! preempted, its delay counts as much as the GPUs it asks for. The time it has waited already counts as a cost of
+//! waiting, so a start that is put off again and again is paid for in the end, and never with more than twice the
+//! least.
 
 use muster_core::gang::Gang;
 use muster_core::id::GangId;
@@ -20,17 +20,17 @@ use crate::preempt::{Reason, VictimSet, minimum_size};
 
 /// What a gang that does not fit should do.
 pub(crate) enum Choice {
-    /// Wait, because buying or asking others costs more, or because asking others does and nobody sells nodes.
+    /// Wait, because buying or preempting costs more, or because preempting does and nodes cannot be bought.
     Wait(Blockers),
     /// Buy nodes.
     Buy,
     /// Buy nodes, if there were any to buy.
     CannotBuy(Blockers),
-    /// Have others make way.
+    /// Preempt other gangs.
     Preempt(VictimSet),
 }
 
-/// Whether nodes would help a gang to start.
+/// Whether buying nodes would help a gang to start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purchase {
     /// It lacks room.
@@ -39,7 +39,7 @@ pub(crate) enum Purchase {
     Useless,
 }
 
-/// Gangs that buy whatever it costs and are told how long they would wait instead, in one cycle, at most. It decides nothing,
+/// Gangs that buy whatever it costs and whose wait is reported as well, in one cycle, at most. It decides nothing,
 /// and takes as long as everything else that is decided about them.
 const WAITS_REPORTED: u32 = 8;
 
@@ -49,7 +49,7 @@ struct PricedWay {
     start: Time,
 }
 
-/// Chooses among all ways there are, and says what was compared.
+/// Chooses among all ways there are, and returns what was compared.
 pub(crate) fn choose<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
@@ -59,7 +59,7 @@ pub(crate) fn choose<'w>(
     nodes: Purchase,
 ) -> (Choice, Vec<Considered>) {
     let declared = gang.spec.cost_of_waiting;
-    // Where nobody reads what was compared, who buys whatever it costs compares nothing.
+    // Where the comparison is not reported, a gang that buys whatever it costs compares nothing.
     if declared.is_none() && victims.is_none() && !cycle.policy.explain {
         return (Choice::Buy, Vec::new());
     }
@@ -76,7 +76,7 @@ pub(crate) fn choose<'w>(
     let price = gpu_hour(cycle);
     let reasons = victims.iter().flat_map(|victims| victims.reasons.iter().copied());
     let rate = rate(cycle, gang, price, reasons);
-    // Who does not mind what nodes cost does not wait for others where they can be bought.
+    // A gang without a declared cost of delay does not wait for others where nodes can be bought.
     let weighs_cost = declared.is_some() || quote.is_none();
     let reports = !weighs_cost
         && victims.is_none()
@@ -111,7 +111,7 @@ pub(crate) fn choose<'w>(
             let others = ways.iter().filter(|other| other.considered.way != Way::Wait);
             let least = others.map(|other| other.considered.cost).min();
             wake_when_dear(cycle, gang, rate, least);
-            // And when what was lent must be back, whatever was said of when others end.
+            // Wake also when lent capacity must be back, whatever the borrowers' estimates say.
             let lender = &cycle.scratch.world.queue(gang.queue).spec;
             let back_by = gang.submitted + lender.reclaims_within();
             if reclaims && back_by >= cycle.now {
@@ -137,8 +137,8 @@ fn way(now: Time, way: Way, start: Time, cost: Money) -> PricedWay {
     PricedWay { considered, start }
 }
 
-/// Whether others would give back what they have of the gang's guarantee. What they have grown onto of it was lent too,
-/// whatever they say a pause costs them.
+/// Whether victims would give back what they have of the gang's guarantee. Seats they have grown onto were lent too,
+/// whatever they declare that a pause costs them.
 fn is_reclaim(cycle: &Cycle<'_>, gang: &Gang, victims: &VictimSet) -> bool {
     let world = cycle.scratch.world;
     let foreign = |id: GangId| world.gang(id).is_some_and(|other| other.queue != gang.queue);
@@ -147,7 +147,7 @@ fn is_reclaim(cycle: &Cycle<'_>, gang: &Gang, victims: &VictimSet) -> bool {
     victims.reclaimable || (shrinks() && counts_on(&cycle.scratch, gang.queue, gang))
 }
 
-/// The cheapest of those that are in time; if none is, the cheapest of all, and where something was lent the
+/// The cheapest of the ways that are in time; if none is, the cheapest of all, and where capacity was lent the
 /// soonest.
 fn best(cycle: &Cycle<'_>, gang: &Gang, ways: &[PricedWay], victims: Option<&VictimSet>) -> usize {
     let deadline = latest_start(gang);
@@ -161,19 +161,19 @@ fn best(cycle: &Cycle<'_>, gang: &Gang, ways: &[PricedWay], victims: Option<&Vic
     let key = |at: &usize| {
         let way = &ways[*at];
         let soonest = if late(way) && lent { way.start.0 } else { 0 };
-        // When others end is their word; what is taken back is sure to come.
+        // Waiting relies on the borrowers' estimates; reclaimed capacity is sure to come.
         let unsure = late(way) && lent && way.considered.way == Way::Wait;
         (late(way), unsure, soonest, way.considered.cost, *at)
     };
     (0..ways.len()).min_by_key(key).expect("at least one way")
 }
 
-/// What others lose, as far as it counts: who has had its turn knew that it would end.
+/// What victims lose, as far as it counts: the end of a time slice was known beforehand.
 fn counted_loss(victims: &VictimSet) -> u64 {
     if victims.reasons == [Reason::TimeSlice] { 0 } else { victims.counted }
 }
 
-/// Whether starting soon is worth what others lose for it and what nodes cost, rather than waiting until `start`.
+/// Whether starting soon is worth the loss of victims and the cost of nodes, rather than waiting until `start`.
 pub(crate) fn is_worth(
     cycle: &mut Cycle<'_>,
     gang: &Gang,
@@ -185,7 +185,7 @@ pub(crate) fn is_worth(
     let price = gpu_hour(cycle);
     let reasons: Vec<Reason> = reasons.collect();
     let rate = rate(cycle, gang, price, reasons.iter().copied());
-    // What was lent comes back in time, whatever those that borrowed it say that they lose.
+    // Lent capacity comes back in time, whatever loss the borrowers declare.
     let back_by = gang.submitted + cycle.scratch.world.queue(gang.queue).spec.reclaims_within();
     let is_owed = reasons.contains(&Reason::Reclaim) && start > back_by;
     let lost = if is_owed { Money::ZERO } else { price.per_hour_for(Span(lost)) };
@@ -206,7 +206,7 @@ fn rate(
     Money(own.0.saturating_mul(if lower { i64::from(cycle.policy.urgency.max(1)) } else { 1 }))
 }
 
-/// What a GPU costs for an hour: the mean of what pools offer, or one where nothing is to be had.
+/// What a GPU costs for an hour: the mean of what pools offer, or one where there are no offers.
 fn gpu_hour(cycle: &mut Cycle<'_>) -> Money {
     if let Some(price) = cycle.memo.gpu_hour {
         return price;
@@ -225,7 +225,7 @@ fn gpu_hour(cycle: &mut Cycle<'_>) -> Money {
     price
 }
 
-/// Makes sure to be asked again when waiting has become as dear as the cheapest other way.
+/// Wakes the planner when waiting has become as expensive as the cheapest other way.
 fn wake_when_dear(cycle: &mut Cycle<'_>, gang: &Gang, rate: Money, other: Option<Money>) {
     let Some(other) = other.filter(|_| rate.0 > 0) else { return };
     let hours = other.0 as f64 / rate.0 as f64;

@@ -1,4 +1,4 @@
-//! Turns an order on paper into numbered claims.
+//! Turns the draft of an order into numbered claims.
 
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{ClaimId, GangId, OfferingRef, OrderId};
@@ -7,7 +7,7 @@ use muster_core::order::{OrderSpec, Place, Reservation};
 use super::draft::Draft;
 use crate::cycle::Cycle;
 
-/// The order as it is decided. Claims that are under way keep their numbers.
+/// The order of a draft. Claims that are under way keep their numbers.
 pub(crate) fn to_order_spec(
     cycle: &mut Cycle<'_>,
     id: GangId,

@@ -1,4 +1,4 @@
-//! An order on paper: the whole gang seated on what is free, on nodes that are coming, and on new ones.
+//! The draft of an order: the whole gang seated on free nodes, on nodes that are coming, and on new ones.
 
 use muster_core::World;
 use muster_core::gang::{Gang, Seat};
@@ -25,7 +25,7 @@ pub(crate) enum Beside {
     Nothing,
 }
 
-/// Around which offering an order is drawn up.
+/// The offering around which an order is drawn up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Way {
     /// New nodes for the hardest role are of this kind.
@@ -40,15 +40,15 @@ pub(crate) struct Way {
 pub(crate) struct Draft {
     pub(crate) seats: Vec<Seat>,
     pub(crate) paper: std::ops::Range<usize>,
-    /// What the kinds of nodes cost above the least there could be, in thousandths.
+    /// What the mix of kinds costs above the least there could be, in thousandths.
     pub(crate) gap: u32,
 }
 
 /// What an order would cost, and how soon it would be complete.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Terms {
-    /// Members of one role on different kinds of GPUs, or in different places, work less well together: only
-    /// when no one place has room.
+    /// Members of one role on different kinds of GPUs, or in different places, work less well together: only when no
+    /// one place has room.
     pub(crate) scattered: bool,
     /// What it costs until the gang is done, with the cost of the delay and the odds of having to try again.
     pub(crate) cost: Money,
@@ -58,7 +58,7 @@ pub(crate) struct Terms {
     pub(crate) nodes: Money,
 }
 
-/// Places the whole gang on what is free, on nodes that are coming for nobody, and on new nodes.
+/// Places the whole gang on free nodes, on nodes that are coming for no order, and on new nodes.
 ///
 /// With `keep`, the scratch holds the result; otherwise, and on failure, it is unchanged.
 pub(crate) fn draw_up(
@@ -124,7 +124,7 @@ pub(crate) fn draw_up(
             let paper = trial.open_coming(claim, offering);
             left -= fill_paper(&mut trial, fits, paper, ask, left, seats);
         }
-        // Those that do not suit this role may suit the next.
+        // Nodes that do not suit this role may suit the next.
         passed.into_iter().rev().for_each(|claim| coming.push_front(claim));
         // The role in question keeps to the way being tried while that has room; others, and what is left of
         // it, go to the cheapest.
@@ -195,14 +195,14 @@ fn terms(scratch: &Scratch<'_>, now: Time, gang: &Gang, draft: &Draft) -> Terms 
         }
     }
     let nodes = hourly.per_hour_for(boot + gang.said_to_last());
-    // Who does not say what an hour of waiting costs is taken to lose what an hour of the nodes costs.
+    // A gang that does not declare what an hour of waiting costs is taken to lose what an hour of the nodes costs.
     let waiting = gang.spec.cost_of_waiting.unwrap_or(hourly);
     let again = Span::from_secs_f64(boot.as_secs_f64() * (1.0 - comes));
     let cost = nodes + waiting.per_hour_for(boot + again);
     Terms { scattered: false, cost, boot, nodes }
 }
 
-/// How long until a claim that is under way, or stopped, is ready, by what its offering says.
+/// How long until a claim that is under way, or stopped, is ready, by its offering's boot time.
 pub(crate) fn ready_in(world: &World, now: Time, claim: &Claim) -> Span {
     let spec = &world.offering(claim.offering).spec;
     if claim.state == ClaimState::Stopped {
@@ -216,13 +216,13 @@ pub(crate) fn ready_in(world: &World, now: Time, claim: &Claim) -> Span {
     };
     let whole = spec.boot_time.as_secs_f64() * part;
     let past = now.since(claim.since).as_secs_f64();
-    // Who is late is not about to come: the later he is, the longer he is likely to take.
+    // A late node is not about to come: the later it is, the longer it is likely to take.
     let left = if past < whole { whole - past } else { whole * 0.1 + (past - whole) * 0.5 };
     Span::from_secs_f64(left)
 }
 
-/// Claims that are coming for nobody, or stopped, where the gang may use them: near the offering first, then
-/// whichever is there soonest.
+/// Claims that are coming for no order, or stopped, where the gang may use them: near the offering first, then the
+/// soonest.
 fn coming(cycle: &Cycle<'_>, scope: &Scope, near: OfferingRef) -> Vec<(ClaimId, OfferingRef)> {
     let world = cycle.scratch.world;
     let leaf = world.offering(near).leaf;
@@ -246,8 +246,8 @@ fn coming(cycle: &Cycle<'_>, scope: &Scope, near: OfferingRef) -> Vec<(ClaimId, 
     coming.into_iter().map(|(_, _, id, offering)| (id, offering)).collect()
 }
 
-/// Whether what is free, what is coming and all offerings together hold at least the members that lack a
-/// place. Saves drawing up in vain.
+/// Whether free nodes, coming nodes and all offerings together hold at least the members that lack a place. Saves
+/// drawing up orders that must fail.
 fn has_room(
     cycle: &mut Cycle<'_>,
     ask: &Ask,

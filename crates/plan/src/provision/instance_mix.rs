@@ -1,8 +1,9 @@
-//! Which kinds of nodes, and how many of each, hold a number of members for the least money.
+//! The cheapest mix of instance types: which kinds of nodes, and how many of each, hold a number of members for the
+//! least money.
 //!
 //! Small nodes beside large ones can be cheaper than either alone. It is an integer program of a handful of
-//! variables; where there are more than a budget allows, or the solver has no answer, kinds are taken greedily.
-//! How far the answer may be from the best there could be is told with it.
+//! variables; where there are more than a budget allows, or the solver has no answer, kinds are chosen greedily. The
+//! result says how far it may be from the best there could be.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -19,7 +20,7 @@ pub(crate) struct Kind {
     pub(crate) offering: OfferingRef,
     /// Members that fit on one.
     pub(crate) each: u32,
-    /// What one costs, by whatever measure; the least in all is looked for.
+    /// What one costs, by any measure; the least total is sought.
     pub(crate) cost: f64,
     /// How many can be had.
     pub(crate) room: u32,
@@ -139,7 +140,7 @@ fn solve(
     Some((solution.objective(), counts))
 }
 
-/// Kind by kind, whichever costs least per member it would hold, until all have a place.
+/// Kind by kind, the one that costs least per member it would hold, until all members have a place.
 fn greedy(world: &World, kinds: &[Kind], members: u32, left: &Left) -> Option<Vec<u32>> {
     let mut counts = vec![0; kinds.len()];
     let mut lacking = members;

@@ -1,9 +1,9 @@
-//! Step 3: buy what a gang lacks, and only that, as one order.
+//! Order the nodes a gang lacks, and only those, as one order.
 //!
-//! The gang is placed by the same code as ever, on a world that has a few nodes more: what is free is used
-//! first, then nodes that are coming for nobody, and nodes of an offering are opened on paper for the rest.
-//! Every offering is tried, and mixes of kinds where they could be cheaper. The least expected cost wins: price,
-//! time to boot, and the odds of a stock-out, in one sum.
+//! The gang is placed by the same code as ever, on a world that has a few nodes more: free nodes are used first, then
+//! nodes that are coming for no order, and nodes of an offering are opened on paper for the rest. Every offering is
+//! tried, and mixes of kinds where they could be cheaper. The least expected cost wins: price, time to boot, and the
+//! odds of a stock-out, in one sum.
 
 use muster_core::World;
 use muster_core::gang::{Gang, ProvisioningMode};
@@ -25,7 +25,7 @@ use crate::policy::Failover;
 /// Why nothing was ordered.
 pub(crate) type Blockers = SmallVec<[Blocker; 1]>;
 
-/// What an order would be like; the least is the best.
+/// A possible order; the least is the best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Bid {
     /// Its place in the operator's list, where that goes before cost.
@@ -91,7 +91,7 @@ fn draw(
     Ok(to_order_spec(cycle, id, gang, draft))
 }
 
-/// The best of all offerings, for which role it was looked for, and what all roles ask.
+/// The best of all offerings, the role it was chosen for, and what all roles ask.
 fn best_bid(
     cycle: &mut Cycle<'_>,
     gang: &Gang,
@@ -138,7 +138,7 @@ fn best_bid(
     Err(blockers)
 }
 
-/// The first pool of these offerings that only its budget keeps from more nodes, at this use of it.
+/// The first pool of these offerings that only its budget keeps from more nodes, at this usage.
 pub(crate) fn over_budget(
     world: &World,
     offerings: &[OfferingRef],
@@ -152,12 +152,12 @@ pub(crate) fn over_budget(
     })
 }
 
-/// Whether nodes may be bought for a gang, and there is somebody to buy them from.
+/// Whether nodes may be bought for a gang, and there are pools.
 pub(crate) fn may_order(world: &World, gang: &Gang) -> bool {
     gang.spec.provisioning.mode != ProvisioningMode::Never && !world.pools().is_empty()
 }
 
-/// Until when a gang whose orders keep failing leaves ordering alone.
+/// Until when a gang whose orders keep failing does not order again.
 fn cooling_off(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     let last =
         gang.last_failure.filter(|_| gang.failed_orders >= gang.spec.provisioning.attempts)?;
@@ -165,7 +165,7 @@ fn cooling_off(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     (cycle.now < until).then_some(until)
 }
 
-/// Offerings that can take the hardest role's members now, and what speaks against the others.
+/// Offerings that can take the hardest role's members now, and the blockers of the others.
 fn suitable(cycle: &mut Cycle<'_>, gang: &Gang, hardest: &Ask) -> (Vec<OfferingRef>, Blockers) {
     let listed = offerings_for(cycle, gang, hardest);
     if listed.is_empty() {
@@ -174,7 +174,7 @@ fn suitable(cycle: &mut Cycle<'_>, gang: &Gang, hardest: &Ask) -> (Vec<OfferingR
     let sold = listed.iter().any(|offering| is_sold(cycle.scratch.world, *offering));
     let mut open = Vec::new();
     let mut avoided_until: Option<Time> = None;
-    // Pools kept for gangs ahead are left out; the verdict says who is ahead.
+    // Pools kept for gangs ahead are left out; the verdict names the gang ahead.
     for offering in
         listed.into_iter().filter(|offering| !cycle.limits.barred_pools.contains(&offering.pool))
     {
@@ -184,18 +184,18 @@ fn suitable(cycle: &mut Cycle<'_>, gang: &Gang, hardest: &Ask) -> (Vec<OfferingR
         }
     }
     if !sold {
-        // Nodes that are coming of those may still be enough.
+        // Coming nodes of those offerings may still be enough.
         return (open, SmallVec::from_elem(Blocker::NoOffering { role: hardest.role }, 1));
     }
     cycle.wake = earliest(cycle.wake, avoided_until);
     (open, avoided_until.map(|until| Blocker::OfferingsAvoided { until }).into_iter().collect())
 }
 
-/// How long after a request a provider that has nothing says so; who has heard nothing by then was granted it.
+/// How long after a request a provider that has nothing says so; a request without an answer by then was granted.
 const ANSWER: Span = Span::secs(20);
 
-/// Until when others wait for the answer to somebody who asks again for what had run out. Without that, everybody
-/// who waits would ask at the same moment, in vain.
+/// Until when other gangs wait for the answer to a probe of an offering that had run out. Without that, all gangs
+/// that wait would request from it at the same moment and fail.
 fn probed(cycle: &Cycle<'_>, offering: OfferingRef) -> Option<Time> {
     let world = cycle.scratch.world;
     if !world.offering(offering).health.is_out() {
@@ -229,7 +229,7 @@ pub(crate) fn offerings_for(cycle: &mut Cycle<'_>, gang: &Gang, ask: &Ask) -> Ve
     found
 }
 
-/// Whether there may be nodes of an offering: of one that nobody lists any more there are none.
+/// Whether there may be nodes of an offering: of one that is not listed any more there are none.
 pub(crate) fn is_sold(world: &World, offering: OfferingRef) -> bool {
     world.offering(offering).spec.max != Some(0)
 }
@@ -239,12 +239,12 @@ pub(crate) fn members_per_node(cycle: &mut Cycle<'_>, offering: OfferingRef, ask
     let world = cycle.scratch.world;
     let listed = world.offering(offering);
     let state = cycle.scratch.intern(world.empty_state(listed.class));
-    // Bars keep present nodes for gangs ahead; pools are barred apart, so they are not asked here.
+    // Bars keep present nodes for gangs ahead; pools are barred apart, so bars are not checked here.
     let suits = cycle.fits.score(&cycle.scratch, ask.sig, listed.class, listed.leaf).is_some();
     if suits { world.signature(ask.sig).times_fits(cycle.scratch.state(state)) } else { 0 }
 }
 
-/// Until when an offering that failed lately is left alone.
+/// Until when an offering that failed lately is avoided.
 pub(crate) fn avoided(cycle: &Cycle<'_>, offering: OfferingRef) -> Option<Time> {
     cycle.policy.avoided(cycle.scratch.world, cycle.now, offering)
 }

@@ -1,8 +1,8 @@
-//! Before an order is given up for one failed claim: is another node in its place cheaper?
+//! Replace a failed claim of an order, where another node in its place is cheaper than rolling the order back.
 //!
-//! Giving up costs what all the other nodes of the order have cost so far and will cost idle, and another boot
-//! for everybody. Another node costs the others' waiting for it, and the odds that it fails as well. It must be
-//! of the same kind, where the gang may run, and be there before the order's deadline; and an order is topped up
+//! A rollback costs what all the other nodes of the order have cost so far and will cost idle, and another boot for
+//! all of them. A replacement costs the others' waiting for it, and the odds that it fails as well. It must be of the
+//! same kind, where the gang may run, and be there before the order's deadline; and claims of an order are replaced
 //! only so often.
 
 use muster_core::World;
@@ -19,7 +19,7 @@ use super::stockout::stockout_odds;
 use crate::cycle::can_be_promised;
 use crate::policy::Policy;
 
-/// The replacement for a failed claim of an order, if that is cheaper than giving all of it up.
+/// The replacement for a failed claim of an order, if that is cheaper than rolling the order back.
 pub(crate) fn replacement(
     world: &World,
     now: Time,
@@ -45,11 +45,11 @@ pub(crate) fn replacement(
     (cost <= Money::ZERO).then_some(Action::TopUp { order, lost, claim, offering })
 }
 
-/// The odds of a stock-out where nobody knows better.
+/// The odds of a stock-out where nothing is known.
 const USUAL: f64 = 0.1;
 
-/// What could take the place of a failed claim, and when it would be ready: a claim under way for nobody, or a new
-/// one. A stock-out is not answered by asking for the same again.
+/// Possible replacements for a failed claim, and when each would be ready: a claim under way for no order, or a new
+/// one. A stock-out is not answered by requesting the same again.
 fn candidates(
     world: &World,
     now: Time,
@@ -89,8 +89,8 @@ fn candidates(
     found
 }
 
-/// Whether the members that were to sit on the lost node may run in the replacement's place, and stay as close
-/// together as they must.
+/// Whether the members assigned to the lost node may run in the replacement's place, and stay as close together as
+/// they must.
 pub(crate) fn suits(
     world: &World,
     gang: &Gang,
@@ -133,7 +133,7 @@ struct Replacement {
     ready: Span,
 }
 
-/// What topping up is expected to cost more than giving up; below zero if it is cheaper.
+/// What a replacement is expected to cost more than a rollback; below zero if it is cheaper.
 fn expected(world: &World, now: Time, order: &Order, lost: ClaimId, new: Replacement) -> Money {
     let Replacement { claim, offering, ready } = new;
     let price = |offering: OfferingRef| world.offering(offering).spec.price;
@@ -151,16 +151,16 @@ fn expected(world: &World, now: Time, order: &Order, lost: ClaimId, new: Replace
     }
     let gang = world.gang(order.spec.gang).expect("it has an order");
     let waiting = gang.spec.cost_of_waiting.unwrap_or(held);
-    // Everybody boots again, the gang waits for that, and what is up now stands idle until it is given back.
+    // All nodes boot again, the gang waits for that, and nodes that are ready now stand idle until they are released.
     let give_up =
         held.per_hour_for(boot) + waiting.per_hour_for(boot) + up.per_hour_for(idle_after);
     let wait = ready.max(coming);
     let keep = held.per_hour_for(wait) + waiting.per_hour_for(wait);
-    // What has been launched cannot run out any more.
+    // A node that has been launched cannot be out of stock any more.
     let launched = world.claims().get(&claim).is_some_and(|claim| {
         matches!(claim.state, ClaimState::Launched | ClaimState::Registered(_))
     });
-    // A new order meets the usual odds as well; only what is above them speaks against topping up.
+    // A new order meets the usual odds as well; only odds above them speak against a replacement.
     let odds = if launched { 0.0 } else { stockout_odds(world, now, offering) - USUAL };
     let fails = Money((give_up.0 as f64 * odds.max(0.0)) as i64);
     keep + fails - give_up

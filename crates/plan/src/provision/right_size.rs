@@ -1,7 +1,7 @@
-//! Step 2b: a small gang on a large node that nobody else uses.
+//! Right-size: a small gang does not occupy a large node alone where a node of its size is cheaper.
 //!
-//! A member that needs one GPU of eight keeps all of a bought node that would otherwise be given back. A node of
-//! the right size is there after a boot, and costs a fraction for as long as the gang runs. Whichever costs less is
+//! A member that needs one GPU of eight keeps all of a bought node that would otherwise be released. A node of the
+//! right size is there after a boot, and costs a fraction for as long as the gang runs. The cheaper of both is
 //! chosen, waiting included.
 
 use muster_core::gang::{Gang, Seat};
@@ -12,7 +12,7 @@ use super::order::{avoided, members_per_node, offerings_for};
 use crate::cycle::Cycle;
 use crate::place::{asks, place};
 
-/// Whether the nodes that the gang would sit on alone cost so much more than new ones of the right size that it had
+/// Whether the nodes that the gang would have to itself cost so much more than new ones of the right size that it had
 /// better wait for those.
 pub(crate) fn is_oversized(cycle: &mut Cycle<'_>, gang: &Gang) -> bool {
     if cycle.scratch.world.pools().is_empty() {
@@ -50,7 +50,7 @@ pub(crate) fn are_oversized(cycle: &mut Cycle<'_>, gang: &Gang, seats: &[Seat]) 
     new.per_hour_for(boot + lasts) + waiting.per_hour_for(boot) < taken.per_hour_for(lasts)
 }
 
-/// What the bought nodes cost per hour that nobody but the gang would use.
+/// What the bought nodes cost per hour that only this gang would use.
 fn price_alone(cycle: &Cycle<'_>, seats: &[Seat]) -> Money {
     let world = cycle.scratch.world;
     let mut nodes: Vec<NodeIdx> = seats.iter().map(|seat| seat.node).collect();

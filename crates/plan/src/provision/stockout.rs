@@ -1,4 +1,4 @@
-//! The odds that an offering has nothing to give, by its own record and its neighbours'.
+//! The odds that an offering is out of stock, by its own record and its neighbours'.
 
 use muster_core::World;
 use muster_core::id::OfferingRef;
@@ -8,7 +8,7 @@ use muster_core::time::Time;
 /// correlated by 0.43.
 const NEIGHBOURS: f64 = 0.4;
 
-/// The odds that asking for this offering now ends in a stock-out.
+/// The odds that requesting from this offering now ends in a stock-out.
 pub(crate) fn stockout_odds(world: &World, now: Time, offering: OfferingRef) -> f64 {
     let listed = world.offering(offering);
     let own = listed.health.out_of_stock(now);
@@ -18,7 +18,7 @@ pub(crate) fn stockout_odds(world: &World, now: Time, offering: OfferingRef) -> 
         let near = other.spec.region == listed.spec.region
             && other.spec.instance_type == listed.spec.instance_type
             && other.spec.capacity_type == listed.spec.capacity_type;
-        // What the offering itself has said since is worth more than what its neighbours said before.
+        // An answer of the offering itself is worth more than earlier answers of its neighbours.
         if near && other.health.last_answer() > answered {
             odds = odds.max(NEIGHBOURS * other.health.out_of_stock(now));
         }

@@ -1,8 +1,8 @@
-//! Before anything new: settle what is under way.
+//! Settle what is under way before anything new is decided.
 //!
-//! An order whose every node is ready becomes an admission. A claim that the provider put off is asked for
-//! again. An order that has lost a claim is topped up where that is cheaper; one that has lost more than that, a
-//! node, its time or its gang is rolled back whole. A running gang that has lost a node is stopped whole.
+//! An order becomes an admission when all of its nodes are ready. A claim that the provider put off is retried. An
+//! order that has lost one claim gets a replacement where that is cheaper; one that has lost more than that, a node,
+//! its time or its gang is rolled back as a whole. A running gang that has lost a node is stopped as a whole.
 
 use muster_core::World;
 use muster_core::gang::{Closeness, Gang, Phase, RoleSpec, Seat, without};
@@ -25,7 +25,7 @@ pub(crate) fn settle(world: &World, now: Time, policy: &Policy, plan: &mut Plan)
         settle_all(world, now, policy, world.gangs(), plan);
         return;
     }
-    // Gangs that simply run need nothing; only those that something is up with are looked at.
+    // A gang that simply runs needs nothing; only gangs with an order, a lost node or a cancellation are looked at.
     let mut concerned: Vec<GangId> = world.orders().values().map(|o| o.spec.gang).collect();
     concerned.extend(world.broken().keys().chain(world.cancelled()));
     concerned.sort_unstable();
@@ -54,7 +54,7 @@ fn settle_all<'w>(
     }
 }
 
-/// Where a gang that does not wait stands, when nothing is settled in this cycle.
+/// The verdict of a gang that does not wait, when nothing is settled in this cycle.
 pub(crate) fn phase_verdict(world: &World, gang: &Gang) -> Option<Verdict> {
     match gang.phase {
         Phase::Waiting => None,
@@ -108,7 +108,7 @@ fn settle_order(
     if let Some((lost, reason)) = lost_claims.first() {
         let only_one = lost_claims.len() == 1;
         if only_one && replaces_claim(plan) {
-            return provisioning; // it is its turn when that is done
+            return provisioning; // its own replacement comes after that
         }
         match replacement(world, now, policy, order, *lost).filter(|_| only_one) {
             Some(replacement) => {
@@ -151,8 +151,8 @@ fn settle_order(
     provisioning
 }
 
-/// What those who make way for an order are told when everything else is there; nothing to those who were told.
-/// `None` if one of them cannot make way any more.
+/// The actions that evict the victims of an order once all of its nodes are ready; none for victims that were told
+/// already. `None` if one of them cannot be evicted any more.
 fn evict_victims(world: &World, order: &Order) -> Option<Vec<Action>> {
     let mut actions = Vec::new();
     for way in &order.after {
@@ -174,7 +174,7 @@ fn evict_victims(world: &World, order: &Order) -> Option<Vec<Action>> {
     Some(actions)
 }
 
-/// What ends an order early, the first found.
+/// The first thing found that ends an order early.
 fn broken(world: &World, gang: GangId, order: &Order) -> Option<RollbackReason> {
     if world.cancelled().contains(&gang) {
         return Some(RollbackReason::GangGone);
@@ -183,7 +183,7 @@ fn broken(world: &World, gang: GangId, order: &Order) -> Option<RollbackReason> 
         Place::Node(node) => world.node(node).is_none_or(|here| !here.usable).then_some(node),
         Place::Claim(_) => None,
     });
-    // Nobody is started on a node that will be gone before much is done there.
+    // No gang is started on a node that will be gone before much work is done there.
     let noticed = |seat: &&Seat| world.node(seat.node).is_some_and(|here| here.notice.is_some());
     let going = || order.held.iter().find(noticed).map(|seat| seat.node);
     lost.map(RollbackReason::NodeLost).or_else(|| going().map(RollbackReason::NodeUnsuitable))
@@ -218,14 +218,14 @@ fn unsuitable(world: &World, id: GangId, order: &Order) -> Option<NodeIdx> {
     None
 }
 
-/// Rolls an order back. Its nodes are anybody's now: the next gang's that can use them, the pool's if it wants
-/// them, or else given back.
+/// Rolls an order back. Its nodes belong to no order then: the next gang that can use them takes them, the pool keeps
+/// them if it wants them, or else they are released.
 fn roll_back(gang: GangId, order: &Order, reason: RollbackReason, plan: &mut Plan) {
     let actions = vec![Action::RollBack { order: order.spec.id, reason }];
     plan.groups.push(ActionGroup { gang: Some(gang), actions });
 }
 
-/// Claims of an order that will not come, or take too long; those that the provider put off are asked for again.
+/// Claims of an order that will not come, or take too long; claims that the provider put off are retried.
 fn lost_claims(
     world: &World,
     now: Time,
@@ -238,7 +238,7 @@ fn lost_claims(
     for (id, _) in &order.spec.claims {
         if let ClaimState::Failed(failure) = world.claims()[id].state {
             match retry(world, now, policy, *id) {
-                // When its time is up nothing is asked for again.
+                // After the order's deadline nothing is retried.
                 Some(_) if now >= order.spec.deadline => {}
                 Some(Ok(retry)) => {
                     plan.groups.push(ActionGroup { gang: Some(gang), actions: vec![retry] });
@@ -249,7 +249,7 @@ fn lost_claims(
             continue;
         }
         match world.claim_due(*id) {
-            // When its time is up, that is why, whatever one of its claims is late with.
+            // After the order's deadline, the deadline is the reason, whatever one of its claims is late with.
             Some(_) if now >= order.spec.deadline => {}
             Some((stage, due)) if due <= now => {
                 lost_claims.push((*id, RollbackReason::Overdue(*id, stage)));
@@ -260,7 +260,7 @@ fn lost_claims(
     lost_claims
 }
 
-/// Asking again for a claim that the provider put off, or when to; none if that would not help.
+/// The retry of a claim that the provider put off, or when it is due; none if a retry would not help.
 pub(crate) fn retry(
     world: &World,
     now: Time,
@@ -277,7 +277,8 @@ pub(crate) fn retry(
     Some(if at <= now { Ok(again) } else { Err(at) })
 }
 
-/// Whether an order is topped up already: the next one has to see what is left of the pools then.
+/// Whether a claim of another order is replaced already: the next replacement has to see what is left of the pools
+/// then.
 fn replaces_claim(plan: &Plan) -> bool {
     plan.actions().any(|action| matches!(action, Action::TopUp { .. }))
 }

@@ -1,5 +1,5 @@
-//! A node under a gang that runs is lost, or will be: the gang goes on without it if it can, or else starts over as
-//! a whole, before everybody else, on what it had and one node more.
+//! Repair gangs whose nodes are lost, or will be: a gang goes on without the node if it can, or else starts over as a
+//! whole, before all other gangs, on the nodes it had and one more.
 
 use muster_core::World;
 use muster_core::gang::{Gang, Phase, Seat};
@@ -12,11 +12,11 @@ use crate::cycle::earliest;
 use crate::place::{Fits, place};
 use crate::scratch::Scratch;
 
-/// What is done for a gang that has lost a node.
+/// The action for a gang that has lost a node.
 pub(crate) fn repair(world: &World, id: GangId, gang: &Gang, lost: NodeIdx) -> Option<Action> {
     let there = |seat: &Seat| world.node(seat.node).is_some();
     if let Some(resize) = &gang.resize {
-        // It is on its way to other members; if those are all right it need not start over.
+        // It is being resized; if all nodes of its new seats are there it need not start over.
         let all_right = resize.to.iter().all(there);
         return (!all_right).then_some(stop(id, StopReason::NodeLost(lost)));
     }
@@ -45,8 +45,9 @@ fn smaller(gang: &Gang, keeps: impl Fn(&Seat) -> bool) -> Option<Vec<Seat>> {
     enough.then_some(seats)
 }
 
-/// Takes gangs off nodes that will be gone. An elastic one leaves at once. A rigid one that can save its work stops in
-/// time for that, and sooner if it fits elsewhere and does not end before; one that cannot stays as long as its node.
+/// Takes gangs off nodes with a notice that they will be gone. An elastic gang leaves at once. A rigid gang that can
+/// save its work stops in time for that, and sooner if it fits elsewhere and does not end before; one that cannot
+/// save stays as long as its node.
 pub(crate) fn leave_noticed_nodes(world: &World, now: Time, plan: &mut Plan) {
     let mut handled: Vec<GangId> = Vec::new();
     for (by, node) in world.noticed() {
@@ -91,7 +92,7 @@ fn concerns(world: &World, id: GangId, gang: &Gang, plan: &Plan) -> bool {
         && !plan.groups.iter().any(|group| group.gang == Some(id))
 }
 
-/// Whether all of a gang would fit on what it has and what is free, without nodes that will be gone.
+/// Whether all of a gang would fit on its own and free nodes, without nodes that will be gone.
 fn fits_elsewhere(world: &World, gang: &Gang) -> bool {
     let mut scratch = Scratch::new(world);
     scratch.rise(gang, &gang.seats);

@@ -1,4 +1,4 @@
-//! What each pool has, sorted by what can be done with it.
+//! The inventory of each pool: its claims by what can be done with them.
 
 use std::collections::BTreeSet;
 
@@ -8,43 +8,44 @@ use muster_core::plan::{Action, Plan};
 
 use crate::cycle::{Cycle, earliest};
 
-/// The claims of one pool that nobody has a right to, by what they are.
+/// The claims of one pool by what they are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PoolInventory {
-    /// Nodes somebody uses or has been promised.
+    /// Nodes that gangs use or have been promised.
     pub(crate) in_use: u32,
     /// Of those, nodes that orders still wait for.
     pub(crate) awaited: u32,
-    /// Ready nodes nobody uses.
+    /// Ready nodes that are not used.
     pub(crate) idle: Vec<(ClaimId, NodeIdx)>,
-    /// Nodes that only others use. They are kept, and count as free: others do not make a pool buy more.
+    /// Nodes that only other workloads use. They are kept, and count as free: other workloads do not make a pool buy
+    /// more.
     pub(crate) shared: u32,
-    /// Under way, for nobody.
+    /// Under way, for no order.
     pub(crate) coming: Vec<ClaimId>,
     /// Stopped, or about to be.
     pub(crate) stopped: Vec<ClaimId>,
-    /// Failed, for nobody, with nobody on it.
+    /// Failed, for no order, with no gang on the node.
     pub(crate) failed: Vec<ClaimId>,
-    /// Taking nobody new; with nobody left on it.
+    /// Retiring, with no gang left on the node.
     pub(crate) retired: Vec<ClaimId>,
-    /// Offerings of claims that are given back because they took too long, or were put off too often.
+    /// Offerings of claims that are released because they took too long, or were put off too often.
     pub(crate) unreliable: Vec<OfferingRef>,
-    /// Used, and not on their way out.
+    /// Used, and not retiring.
     pub(crate) used: Vec<(ClaimId, NodeIdx)>,
 }
 
 impl PoolInventory {
-    /// Ready nodes that nobody is known to use.
+    /// Ready nodes that no gang uses.
     pub(crate) fn free(&self) -> u32 {
         self.idle.len() as u32 + self.shared
     }
 }
 
-/// Sorts every claim into its pool's holdings.
+/// Sorts every claim into its pool's inventory.
 pub(crate) fn inventories(cycle: &mut Cycle<'_>, plan: &Plan) -> Vec<PoolInventory> {
     let (world, now) = (cycle.scratch.world, cycle.now);
     let mut wake = None;
-    // Others on a node that is no use to anybody do not keep it, and neither do they while it takes too long to be.
+    // Other workloads do not keep a node that failed, nor one that takes too long to become ready.
     let mut is_kept = |id: ClaimId, claim: &Claim| match (claim.state, world.claim_due(id)) {
         (ClaimState::Failed(_), _) => false,
         (_, Some((_, due))) => {
@@ -114,7 +115,7 @@ pub(crate) fn inventories(cycle: &mut Cycle<'_>, plan: &Plan) -> Vec<PoolInvento
     all
 }
 
-/// Nodes on which something is to sit by what was decided in this cycle.
+/// Nodes on which members are to run by what was decided in this cycle.
 fn wanted_nodes(plan: &Plan) -> BTreeSet<NodeIdx> {
     let mut wanted = BTreeSet::new();
     for action in plan.actions() {

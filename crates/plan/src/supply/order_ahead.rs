@@ -1,4 +1,4 @@
-//! Asking for what a pool lacks ahead of need.
+//! Order ahead of need what a pool lacks.
 
 use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
 use muster_core::order::ClaimState;
@@ -9,7 +9,7 @@ use super::pools::push_alone;
 use crate::cycle::{Cycle, earliest};
 use crate::provision::{avoided, stockout_odds};
 
-/// Wakes and asks for as many nodes as the target lacks. What is to be stopped is booted first.
+/// Wakes and requests as many nodes as the target lacks. Nodes that are to be stopped are booted first.
 pub(crate) fn order_ahead(
     cycle: &mut Cycle<'_>,
     pool: PoolIdx,
@@ -48,7 +48,7 @@ pub(crate) fn order_ahead(
 }
 
 /// The offering of a pool that is likely to have a node, at the least price; one whose nodes can be stopped if the
-/// node is to be stopped. None of those that have just let somebody down.
+/// node is to be stopped. Offerings that have just proved unreliable are left out.
 fn best(
     cycle: &mut Cycle<'_>,
     pool: PoolIdx,

@@ -1,7 +1,7 @@
-//! Step 6: have what will be needed, and give back what nobody needs.
+//! Supply each pool: bring it to its target, and release what is above.
 //!
-//! Per pool there is a target: how many free nodes it should have now. What is missing is asked for, stopped
-//! nodes first; what is more than that goes after the pool's idle time, cheapest to lose first.
+//! The target is how many free nodes a pool should have now. What is missing is requested, stopped nodes first; what
+//! is above it is released after the pool's idle time, cheapest to lose first.
 
 use muster_core::id::{Id, PoolIdx};
 use muster_core::plan::{Action, ActionGroup, Plan};

@@ -1,4 +1,4 @@
-//! Giving back what nobody needs: leftovers at once, idle nodes after their time, cheapest to lose first.
+//! Release nodes that are not needed: leftovers at once, idle nodes after their time, cheapest to lose first.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,8 @@ use super::pools::push_alone;
 use crate::cycle::{Cycle, earliest};
 use crate::provision::stockout_odds;
 
-/// Releases what has failed or retired, and retires what is too old. What was only put off may still come.
+/// Releases claims that have failed or retired, and retires nodes that are too old. A claim that was only put off may
+/// still come.
 pub(crate) fn release_leftovers(cycle: &mut Cycle<'_>, held: &mut PoolInventory, plan: &mut Plan) {
     let world = cycle.scratch.world;
     for id in std::mem::take(&mut held.retired) {
@@ -45,7 +46,7 @@ pub(crate) fn release_leftovers(cycle: &mut Cycle<'_>, held: &mut PoolInventory,
     expired(cycle, held, plan);
 }
 
-/// Nodes that have grown too old go; those in use take nobody new.
+/// Releases nodes that have grown too old; those in use are retired.
 fn expired(cycle: &mut Cycle<'_>, held: &mut PoolInventory, plan: &mut Plan) {
     let world = cycle.scratch.world;
     let mut wake = None;
@@ -93,7 +94,7 @@ pub(crate) fn release_surplus(
             push_alone(plan, Action::Release { claim: *claim });
         }
     }
-    // Nodes under way that are not wanted any more go at once; the last asked for first.
+    // Nodes under way that are not wanted any more are released at once; the last requested first.
     let free = held.free();
     let wanted = target.free.saturating_sub(free) as usize + to_stop;
     let mut coming = held.coming;
@@ -115,7 +116,7 @@ pub(crate) fn release_surplus(
     idle.sort_by_key(|(id, node)| {
         let offering = world.claims()[id].offering;
         let odds = stockout_odds(world, cycle.now, offering);
-        // What is dear and easily had again is lost most cheaply; then what nobody has used for longest.
+        // An expensive node that is easily had again is the cheapest to lose; then the one that was idle for longest.
         let worth = world.offering(offering).spec.marginal_price().0 as f64 * (1.0 - odds);
         (Reverse(worth as i64), idle_since(*node), *id)
     });
@@ -131,7 +132,8 @@ pub(crate) fn release_surplus(
         }
         !stop
     });
-    // What is kept is not kept from those who wait for room in the pool, and could not use it.
+    // A pool that never consolidates still releases nodes when gangs wait for room in it, since those could not use
+    // them.
     if spec.consolidate == Consolidate::Never && !cycle.limits.contended_pools.contains(&pool) {
         return;
     }

@@ -1,8 +1,8 @@
-//! How many free nodes a pool should have now, and why.
+//! The target of a pool: how many free nodes it should have now, and why.
 //!
-//! Reasons overlap: a node that is free because of the hour is as good to a gang as one that is free always. So
-//! the target is the most that any reason asks for, and not the sum. Only the buffer, which grows with what is
-//! used, comes on top of what is always warm; and spares, which are for those who wait already, on top of all.
+//! Reasons overlap: a node that is free because of the hour is as good to a gang as one that is free always. So the
+//! target is the most that any reason asks for, and not the sum. Only the buffer, which grows with what is used,
+//! comes on top of what is always warm; and spares, which are for gangs that wait already, on top of all.
 
 use muster_core::ahead::Buffer;
 use muster_core::id::PoolIdx;
@@ -41,7 +41,7 @@ pub(crate) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &PoolInventory) -> T
         expected = outlook.most_within(cycle.now, cycle.now + lead).min(most);
         kept = if spec.only_tell { 0 } else { expected };
         if !spec.only_tell {
-            // More is asked for a boot ahead of its hour, less is wanted when the hour is over.
+            // More is requested a boot ahead of its hour, less is wanted when the hour is over.
             let more = outlook.next_change(cycle.now + lead).map(|at| at - lead);
             cycle.wake = earliest(cycle.wake, more.filter(|at| *at > cycle.now));
             cycle.wake = earliest(cycle.wake, outlook.next_change(cycle.now));
@@ -52,7 +52,7 @@ pub(crate) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &PoolInventory) -> T
     let spare = spare as u32;
     let (replacing, growth) = (replacing(cycle, idx), growth(cycle, idx));
     let free = (warm + buffer).max(scheduled).max(kept) + spare + replacing + growth;
-    // Whoever waits for room in the pool comes before those who may come.
+    // Gangs that wait for room in the pool come before gangs that may come.
     let contended = cycle.limits.contended_pools.contains(&idx);
     let (free, stopped) = if contended { (0, 0) } else { (free, ahead.stopped) };
     Target { free, stopped, warm, buffer, spare, replacing, growth, scheduled, expected }
@@ -69,8 +69,9 @@ fn replacing(cycle: &Cycle<'_>, idx: PoolIdx) -> u32 {
     world.noticed().filter_map(|(_, node)| used(node)).count() as u32
 }
 
-/// Nodes of a pool that gangs which run could grow onto, where the pool says that they may be bought for that: as many as
-/// would be full. What a gang lacks is counted in the first such pool that suits it, and nowhere else.
+/// Nodes of a pool that running gangs could grow onto, where the pool says that they may be bought for that: as many
+/// as would be full. The members that a gang lacks are counted in the first such pool that suits it, and nowhere
+/// else.
 fn growth(cycle: &mut Cycle<'_>, idx: PoolIdx) -> u32 {
     let world = cycle.scratch.world;
     if !world.pools()[idx].spec.grow {

@@ -1,4 +1,4 @@
-//! EASY++: people's estimates are poor, and what they ran last is a better guess.
+//! EASY++: users' estimates are poor, and their last runs are a better prediction.
 
 use muster_core::gang::Gang;
 
@@ -6,7 +6,7 @@ use crate::order::View;
 use crate::policy::Discipline;
 use crate::predict::{Belief, duration};
 
-/// By age, believing the mean of the user's last two runs, with backfill of the shortest first.
+/// By age, predicting the mean of the user's last two runs, with backfill of the shortest first.
 pub(in crate::policy) struct EasyPlusPlus;
 
 impl Discipline for EasyPlusPlus {

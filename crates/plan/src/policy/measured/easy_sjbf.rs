@@ -1,4 +1,4 @@
-//! EASY with shortest-job-first backfill: small holes are filled with what fits them best.
+//! EASY with shortest-job-first backfill: holes are filled with the shortest gangs first.
 
 use muster_core::gang::Gang;
 

@@ -6,7 +6,7 @@ use muster_core::time::Time;
 use crate::order::View;
 use crate::policy::Discipline;
 
-/// By deadline; whoever has none comes after all who have.
+/// By deadline; gangs without one come last.
 pub(in crate::policy) struct Edf;
 
 impl Discipline for Edf {

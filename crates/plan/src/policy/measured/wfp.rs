@@ -1,4 +1,4 @@
-//! WFP3, as run on large machines: how long a gang has waited for its length, cubed, times its size.
+//! WFP3, as run on large machines: wait divided by estimate, cubed, times size.
 
 use muster_core::gang::Gang;
 
