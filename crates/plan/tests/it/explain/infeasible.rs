@@ -1,4 +1,4 @@
-//! Gangs that can never run as they are, and those that only seem so.
+//! Gangs that can never run as they are, and gangs that only seem so.
 
 use insta::assert_snapshot;
 
@@ -33,7 +33,7 @@ fn more_members_than_there_will_ever_be() {
 }
 
 #[test]
-fn what_is_in_use_now_is_no_reason_to_give_up() {
+fn nodes_in_use_now_do_not_make_a_gang_infeasible() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         pool p nodes=1 : zone=a price=10
@@ -104,7 +104,7 @@ fn a_tier_the_queue_may_not_buy_is_no_supply() {
 }
 
 #[test]
-fn an_impossible_gang_becomes_possible_when_the_world_changes() {
+fn infeasible_gang_becomes_feasible_when_the_world_changes() {
     assert_snapshot!(check("
         gang train 2x8gpu
         plan
@@ -120,7 +120,7 @@ fn an_impossible_gang_becomes_possible_when_the_world_changes() {
 }
 
 #[test]
-fn who_can_never_run_is_told_so_behind_others_too() {
+fn infeasible_gang_is_reported_so_behind_others_too() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         queue team gpu=8
@@ -139,7 +139,7 @@ fn who_can_never_run_is_told_so_behind_others_too() {
 }
 
 #[test]
-fn who_fits_only_on_a_node_that_is_not_trusted_now_waits_for_it() {
+fn gang_that_fits_only_on_a_quarantined_node_waits_for_it() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang train 1x8gpu for=10h

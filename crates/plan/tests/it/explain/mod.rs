@@ -1,3 +1,3 @@
-//! Verdicts that explain.
+//! Verdicts that explain why a gang cannot run.
 
 mod infeasible;

@@ -1,4 +1,4 @@
-//! Gangs that run with fewer members than their owners ask for by now.
+//! Gangs that run with fewer members than their owners now ask for.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! Elastic gangs grow into what nobody waits for, where it pays.
+//! Elastic gangs grow into nodes that no gang waits for, where it pays.
 
 mod below_request;
 mod gain;

@@ -1,11 +1,11 @@
-//! On which nodes, and in which roles.
+//! Where gangs grow: on which nodes, and in which roles.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn who_must_be_close_together_grows_only_where_it_is() {
+fn gang_that_requires_a_rack_grows_only_in_its_rack() {
     assert_snapshot!(check("
         node a1 gpus=8 rack=r1
         node b[1..2] gpus=8 rack=r2
@@ -146,7 +146,7 @@ fn nodes_of_a_pool_that_says_so_are_grown_into() {
 }
 
 #[test]
-fn it_does_not_grow_onto_a_node_that_will_be_gone() {
+fn it_does_not_grow_onto_a_node_under_notice() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang big 1..2x8gpu for=10h
@@ -188,7 +188,7 @@ fn seats_that_an_order_holds_are_not_grown_into() {
 }
 
 #[test]
-fn who_starts_larger_on_what_an_order_gives_back_starts_after_it() {
+fn gang_starting_larger_on_returned_nodes_starts_after_their_order() {
     assert_snapshot!(check("
         node a1 gpus=8
         node b1 gpus=16

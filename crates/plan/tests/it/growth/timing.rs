@@ -1,4 +1,4 @@
-//! When they grow and how far: after those who wait, under every limit, and not all the time.
+//! When gangs grow and how far: after waiting gangs, under every limit, and not all the time.
 
 use insta::assert_snapshot;
 
@@ -121,7 +121,7 @@ fn the_policy_says_how_long_that_is() {
 }
 
 #[test]
-fn who_waits_goes_first() {
+fn waiting_gangs_go_before_growth() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang big 1..2x8gpu for=10h
@@ -140,7 +140,7 @@ fn who_waits_goes_first() {
 }
 
 #[test]
-fn what_a_gang_waits_for_that_goes_first_by_age_is_not_taken_for_growth() {
+fn growth_keeps_off_nodes_that_the_oldest_gang_waits_for() {
     assert_snapshot!(check("
         policy fifo
         node a[1..2] gpus=8
@@ -245,7 +245,7 @@ fn it_stops_at_its_users_limit() {
 }
 
 #[test]
-fn who_declines_is_not_asked_again_for_a_while() {
+fn gang_that_declines_is_not_resized_for_a_while() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang big 1..2x8gpu for=10h
@@ -275,7 +275,7 @@ fn who_declines_is_not_asked_again_for_a_while() {
 }
 
 #[test]
-fn who_declined_still_gives_up_what_it_has_above_its_minimum() {
+fn gang_that_declined_still_gives_up_its_surplus() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang big 1..3x8gpu for=10h

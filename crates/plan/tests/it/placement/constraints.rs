@@ -1,4 +1,4 @@
-//! Where members may and would like to run.
+//! Where members may run, and where they prefer to.
 
 use insta::assert_snapshot;
 
@@ -109,7 +109,7 @@ fn a_node_can_be_asked_for_by_name() {
 }
 
 #[test]
-fn hard_taints_keep_away_those_who_do_not_tolerate_them() {
+fn hard_taints_repel_members_without_toleration() {
     assert_snapshot!(check("
         node a1 gpus=8 taint=team=red:NoSchedule
         node a2 gpus=8 taint=team=red:NoExecute
@@ -127,7 +127,7 @@ fn hard_taints_keep_away_those_who_do_not_tolerate_them() {
 }
 
 #[test]
-fn a_soft_taint_is_only_a_wish() {
+fn soft_taint_is_only_a_preference() {
     assert_snapshot!(check("
         node a1 gpus=8 taint=old:PreferNoSchedule
         node a2 gpus=8
@@ -153,7 +153,7 @@ fn the_better_liked_class_is_used_first() {
 }
 
 #[test]
-fn wishes_are_weighed_against_each_other() {
+fn preferences_are_weighed_against_each_other() {
     assert_snapshot!(check("
         node a1 gpus=8 label:disk=ssd
         node a2 gpus=8 label:ib=yes

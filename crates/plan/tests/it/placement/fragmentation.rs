@@ -1,4 +1,4 @@
-//! Free GPUs stay of use to those who are likely to come.
+//! Free GPUs stay usable for gangs that are likely to come.
 
 use insta::assert_snapshot;
 use muster_core::World;
@@ -44,7 +44,7 @@ fn a_share_goes_where_the_rest_is_of_use() {
 }
 
 #[test]
-fn whoever_takes_any_model_leaves_the_one_that_others_ask_for() {
+fn gang_that_takes_any_model_leaves_the_wanted_one() {
     let case = |nodes: &str, how: &str| {
         check(&format!(
             "{nodes}
@@ -101,7 +101,7 @@ fn on_nodes_of_one_kind_with_members_of_one_kind_nothing_is_different() {
     ");
 }
 
-/// What is lost of a node, worked out from what the measure says and not from how the planner does it.
+/// What is lost of a node, computed from the definition of the measure and not as the planner does it.
 fn lost(world: &World, node: &NodeState) -> i128 {
     let free = i128::from(node.devices.free_milli());
     let levels = world.topology().levels();
@@ -177,7 +177,7 @@ fn a_member_is_placed_where_the_least_is_lost() {
     );
 }
 
-/// What is lost beyond what is lost already if one member sits down on a node; none if it cannot.
+/// What is lost beyond what is lost already if one member takes a seat on a node; none if it cannot.
 fn cost(world: &World, node: NodeIdx, sig: SigIdx) -> Option<i128> {
     let signature = world.signature(sig);
     let before = world.states().get(world.node_state(node)?);

@@ -1,4 +1,4 @@
-//! Members that wish to be spread are, as far as there is room; nobody waits, buys or makes others go for it.
+//! Members are spread as far as there is room; no gang waits, buys or preempts for it.
 
 use insta::assert_snapshot;
 
@@ -38,7 +38,7 @@ fn where_only_one_node_has_room_all_of_them_share_it() {
 }
 
 #[test]
-fn gangs_that_say_so_in_the_same_words_keep_off_each_other() {
+fn gangs_of_the_same_spread_group_keep_off_each_other() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang one-[1..4] 1x1gpu spread=node/web
@@ -71,7 +71,7 @@ fn gangs_that_say_so_in_the_same_words_keep_off_each_other() {
 }
 
 #[test]
-fn members_are_dealt_out_over_zones_as_far_as_there_is_room() {
+fn members_are_spread_over_zones_as_far_as_there_is_room() {
     assert_snapshot!(check("
         node a[1..2] gpus=8 zone=a
         node b1 gpus=8 zone=b
@@ -93,7 +93,7 @@ fn members_are_dealt_out_over_zones_as_far_as_there_is_room() {
 }
 
 #[test]
-fn who_says_how_close_it_is_to_be_is_spread_within_that() {
+fn gang_with_closeness_is_spread_within_its_domain() {
     assert_snapshot!(check("
         node a[1..2] gpus=8 zone=a
         node b[1..3] gpus=8 zone=b
@@ -108,7 +108,7 @@ fn who_says_how_close_it_is_to_be_is_spread_within_that() {
 }
 
 #[test]
-fn wishes_about_nodes_come_first() {
+fn node_preferences_come_before_spreading() {
     assert_snapshot!(check("
         node a[1..2] gpus=8 label:disk=fast
         node b[1..4] gpus=8
@@ -125,7 +125,7 @@ fn nothing_more_is_bought_to_be_spread() {
 }
 
 #[test]
-fn nobody_makes_way_for_more_room_than_is_needed() {
+fn no_more_victims_than_needed_are_chosen_for_spreading() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang small-[1..2] 1x7gpu preemptible for=10h
@@ -144,10 +144,10 @@ fn nobody_makes_way_for_more_room_than_is_needed() {
     ");
 }
 
-/// Who loses least is looked at first and leaves too little. Where the other one sits is room for all of them then, and
-/// spread over both nodes they would drive out the first as well.
+/// The gang that loses least is tried first and leaves too little. The node of the other one has room for all of them
+/// then, and spread over both nodes they would evict the first as well.
 #[test]
-fn nobody_makes_way_so_that_others_can_be_spread() {
+fn no_gang_is_preempted_for_spreading() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang firm 1x6gpu if:hostname=a1 for=10h

@@ -1,4 +1,4 @@
-//! How close together the members must or should be.
+//! Closeness of members: required and preferred domains.
 
 use insta::assert_snapshot;
 
@@ -127,7 +127,7 @@ fn a_preferred_node_falls_back_to_several() {
 }
 
 #[test]
-fn without_a_wish_the_smallest_sufficient_domain_is_used() {
+fn without_closeness_the_smallest_sufficient_domain_is_used() {
     assert_snapshot!(check("
         node a[1..2] gpus=8 zone=a rack=r1
         node a[3..4] gpus=8 zone=a rack=r2 label:x=y
@@ -161,7 +161,7 @@ fn a_gang_across_domains_uses_as_few_as_possible() {
 }
 
 #[test]
-fn a_level_nobody_knows_is_refused() {
+fn unknown_level_is_refused() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang train 1x8gpu topology=required:shelf

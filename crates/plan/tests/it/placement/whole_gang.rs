@@ -1,4 +1,4 @@
-//! The whole gang or nothing of it, on as few nodes as will do.
+//! All members of a gang or none, on as few nodes as possible.
 
 use insta::assert_snapshot;
 
@@ -13,7 +13,7 @@ fn a_gang_gets_a_seat_for_every_member() {
 }
 
 #[test]
-fn seven_places_for_eight_members_place_nobody() {
+fn seven_places_for_eight_members_place_none() {
     assert_snapshot!(check("
         node a[1..7] gpus=8
         gang train 8x8gpu
@@ -97,7 +97,7 @@ fn an_elastic_gang_starts_with_as_many_as_there_is_room_for() {
 }
 
 #[test]
-fn what_a_gang_held_is_free_when_it_ends() {
+fn seats_of_a_gang_are_free_when_it_ends() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang first 2x8gpu

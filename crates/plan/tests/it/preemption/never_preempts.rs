@@ -1,11 +1,12 @@
-//! For a gentle gang nobody makes way by priority; what its queue has a right to comes all the same.
+//! For a gang that never preempts no gang is stopped by priority; the guarantee of its queue is reclaimed all the
+//! same.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn nobody_is_stopped_for_it_and_no_higher_priority_is_said_to_help() {
+fn no_gang_is_stopped_for_it_and_no_higher_priority_helps() {
     assert_snapshot!(check("
         policy easy
         node a[1..2] gpus=8
@@ -13,7 +14,7 @@ fn nobody_is_stopped_for_it_and_no_higher_priority_is_said_to_help() {
         plan
         started low
         +10m
-        gang high 2x8gpu prio=10 for=1h gentle
+        gang high 2x8gpu prio=10 for=1h never-preempts
         plan ways
         why high
         end low
@@ -32,14 +33,14 @@ fn nobody_is_stopped_for_it_and_no_higher_priority_is_said_to_help() {
 }
 
 #[test]
-fn it_goes_before_those_of_lower_priority_that_wait() {
+fn it_is_served_before_waiting_gangs_of_lower_priority() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low 1x8gpu
         plan
         started low
         gang next 1x8gpu prio=1
-        gang high 1x8gpu prio=10 gentle
+        gang high 1x8gpu prio=10 never-preempts
         end low
         plan
     "), @"
@@ -50,14 +51,14 @@ fn it_goes_before_those_of_lower_priority_that_wait() {
 }
 
 #[test]
-fn where_it_fits_and_only_its_place_in_line_is_in_the_way_a_higher_one_helps() {
+fn higher_priority_helps_where_only_the_queue_position_is_in_the_way() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang low 1x8gpu
         plan
         started low
         gang wide 2x8gpu prio=9
-        gang small 1x8gpu gentle for=10h
+        gang small 1x8gpu never-preempts for=10h
         plan
         why small
     "), @"
@@ -71,14 +72,14 @@ fn where_it_fits_and_only_its_place_in_line_is_in_the_way_a_higher_one_helps() {
 }
 
 #[test]
-fn nobody_of_its_queue_shrinks_for_it() {
+fn no_gang_of_its_queue_shrinks_for_it() {
     assert_snapshot!(check("
         node a[1..4] gpus=8
         gang big 2..4x8gpu for=10h
         plan
         started big
         +10m
-        gang next 2x8gpu prio=10 for=1h gentle
+        gang next 2x8gpu prio=10 for=1h never-preempts
         plan
     "), @"
     admit big: a1[0-7] a2[0-7] a3[0-7] a4[0-7]
@@ -89,7 +90,7 @@ fn nobody_of_its_queue_shrinks_for_it() {
 }
 
 #[test]
-fn nobody_moves_for_it() {
+fn no_gang_is_moved_for_it() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang hold 1x4gpu for=10m if:hostname=a1
@@ -101,7 +102,7 @@ fn nobody_moves_for_it() {
         started two
         +10m
         end hold
-        gang wide 1x8gpu prio=10 for=1h gentle
+        gang wide 1x8gpu prio=10 for=1h never-preempts
         plan
     "), @"
     admit hold: a1[0-3]
@@ -115,7 +116,7 @@ fn nobody_moves_for_it() {
 }
 
 #[test]
-fn nobody_makes_way_for_what_it_cannot_buy() {
+fn no_gang_is_preempted_for_what_it_cannot_buy() {
     assert_snapshot!(check("
         node a1 gpus=8
         pool p nodes=1 : zone=a price=10
@@ -123,7 +124,7 @@ fn nobody_makes_way_for_what_it_cannot_buy() {
         plan
         started low
         +10m
-        gang high 2x8gpu prio=10 for=1h gentle
+        gang high 2x8gpu prio=10 for=1h never-preempts
         plan
     "), @"
     admit low: a1[0-7]
@@ -134,8 +135,8 @@ fn nobody_makes_way_for_what_it_cannot_buy() {
 }
 
 #[test]
-fn nobody_of_another_queue_is_stopped_for_it_where_priority_counts_across() {
-    for gentle in [false, true] {
+fn no_gang_of_another_queue_is_stopped_where_priority_counts_across() {
+    for never_preempts in [false, true] {
         let case = check(&format!(
             "
             policy fifo-overtake
@@ -149,14 +150,14 @@ fn nobody_of_another_queue_is_stopped_for_it_where_priority_counts_across() {
             gang high 1x8gpu prio=10 for=1h queue=blue {}
             plan
         ",
-            if gentle { "gentle" } else { "" }
+            if never_preempts { "never-preempts" } else { "" }
         ));
-        assert_eq!(case.contains("stop low: preempted by high"), !gentle, "{case}");
+        assert_eq!(case.contains("stop low: preempted by high"), !never_preempts, "{case}");
     }
 }
 
 #[test]
-fn what_its_queue_lent_comes_back() {
+fn guarantee_of_its_queue_is_reclaimed() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
@@ -166,7 +167,7 @@ fn what_its_queue_lent_comes_back() {
         plan
         started b[1..2]
         +1h
-        gang l1 1x8gpu queue=lender for=1h gentle
+        gang l1 1x8gpu queue=lender for=1h never-preempts
         plan
     "), @"
     admit b1: a1[0-7]
@@ -180,7 +181,7 @@ fn what_its_queue_lent_comes_back() {
 }
 
 #[test]
-fn what_its_queue_lent_comes_back_from_members_above_a_minimum_too() {
+fn guarantee_is_reclaimed_from_members_above_a_minimum_too() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         queue lender sure=8
@@ -189,7 +190,7 @@ fn what_its_queue_lent_comes_back_from_members_above_a_minimum_too() {
         plan
         started big
         +1h
-        gang l1 1x8gpu queue=lender for=1h gentle
+        gang l1 1x8gpu queue=lender for=1h never-preempts
         plan
     "), @"
     admit big: a1[0-7] a2[0-7]
@@ -201,15 +202,15 @@ fn what_its_queue_lent_comes_back_from_members_above_a_minimum_too() {
 }
 
 #[test]
-fn it_has_its_turn_of_a_queue_that_takes_turns() {
+fn it_gets_a_time_slice_in_a_queue_with_slices() {
     assert_snapshot!(check("
         node a1 gpus=8
         queue turns slice=1h
         gang one 1x8gpu queue=turns preemptible for=10h save=told restart=1m
-        gang two 1x8gpu queue=turns preemptible for=10h save=told restart=1m prio=10 gentle
+        gang two 1x8gpu queue=turns preemptible for=10h save=told restart=1m prio=10 never-preempts
         plan
         started two
-        gang three 1x8gpu queue=turns for=10h prio=10 gentle
+        gang three 1x8gpu queue=turns for=10h prio=10 never-preempts
         +59m
         plan
         +1m
@@ -230,7 +231,7 @@ fn it_has_its_turn_of_a_queue_that_takes_turns() {
 }
 
 #[test]
-fn that_nobody_was_found_for_it_says_nothing_of_others() {
+fn its_failed_search_does_not_spare_searches_for_other_gangs() {
     assert_snapshot!(check("
         policy fifo-overtake
         node a1 gpus=8
@@ -238,7 +239,7 @@ fn that_nobody_was_found_for_it_says_nothing_of_others() {
         plan
         started low
         +10m
-        gang soft 1x8gpu prio=10 gentle
+        gang soft 1x8gpu prio=10 never-preempts
         gang hard 1x8gpu prio=10
         plan
     "), @"

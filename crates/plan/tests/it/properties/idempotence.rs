@@ -1,4 +1,4 @@
-//! Decisions seen twice, and decisions seen too late.
+//! Decisions applied twice, and decisions applied too late.
 
 use insta::assert_snapshot;
 use muster_core::event::{Refusal, Stale};
@@ -7,12 +7,12 @@ use muster_core::order::ClaimState;
 use muster_core::plan::Action;
 use muster_core::{Event, World};
 
-use super::random_runs::{Scene, tell};
+use super::random_runs::{Scene, for_each_plan};
 use crate::dsl::Bench;
 
 #[test]
-fn doing_it_twice_is_doing_it_once() {
-    tell("doing_it_twice_is_doing_it_once", 15, |scene| {
+fn applying_a_decision_twice_is_applying_it_once() {
+    for_each_plan("applying_a_decision_twice_is_applying_it_once", 15, |scene| {
         let mut world = scene.bench.world.clone();
         for action in scene.decided.actions() {
             let event = Event::Decided(action.clone());
@@ -20,7 +20,7 @@ fn doing_it_twice_is_doing_it_once() {
             let once = format!("{world:?}");
             let again = world.apply(scene.bench.now, &event);
             assert_eq!(format!("{world:?}"), once, "{action:?}");
-            // An order that is rolled back is forgotten, so that is the one decision refused when seen again.
+            // An order that is rolled back is forgotten, so that is the one decision refused when applied again.
             let forgets = matches!(action, Action::RollBack { .. });
             assert_eq!(again.is_ok(), !forgets, "{action:?}: {again:?}");
         }
@@ -29,7 +29,7 @@ fn doing_it_twice_is_doing_it_once() {
 
 #[test]
 fn a_stale_decision_is_refused_and_changes_nothing() {
-    tell("a_stale_decision_is_refused_and_changes_nothing", 15, |scene| {
+    for_each_plan("a_stale_decision_is_refused_and_changes_nothing", 15, |scene| {
         let Scene { rng, bench, past, .. } = scene;
         for action in past.iter().rev().take(12).filter(|_| rng.percent(40)) {
             let mut world = bench.world.clone();
@@ -79,7 +79,7 @@ fn in_force(world: &World, action: &Action) -> bool {
     }
 }
 
-/// Plans, lets something happen, and says what becomes of each decision then.
+/// Plans, applies a change, and returns what becomes of each decision then.
 fn check_late(before: &str, meanwhile: &str) -> String {
     let mut bench = Bench::new();
     before.lines().for_each(|line| bench.line(line));

@@ -66,7 +66,7 @@ fn free(world: &World, node: NodeIdx) -> Free {
     free
 }
 
-/// The most members that can sit on a node, found by trying every choice of devices for every one of them.
+/// The most members that fit on a node, found by trying every choice of devices for every one of them.
 fn most(free: &Free, gang: &Gang, wanted: u32) -> u32 {
     let request = &gang.spec.roles[0].request;
     let (count, share) = request.gpu.as_ref().map_or((0, 0), |gpu| (gpu.count, gpu.share));
@@ -151,10 +151,10 @@ fn a_node_is_found_exactly_when_there_is_one() {
 }
 
 #[test]
-fn a_wish_is_never_a_reason_not_to_fit() {
+fn preference_is_never_a_reason_not_to_fit() {
     let options = "topology=preferred:rack wish:50:rack=r2 wish:10:zone=none";
     // A preferred level is no level to fit in: brute force must not look at it.
-    for_seeds("a_wish_is_never_a_reason_not_to_fit", 100, |rng| {
+    for_seeds("preference_is_never_a_reason_not_to_fit", 100, |rng| {
         let mut bench = small_world(rng);
         let request = request(rng, 5);
         bench.line(&format!("gang plain {request}"));
@@ -166,7 +166,7 @@ fn a_wish_is_never_a_reason_not_to_fit() {
     });
 }
 
-/// What the wishes of a role about names come to on a node, every list read through.
+/// The sum of a role's name preferences that a node meets, every list read through.
 fn granted(gang: &Gang, name: &str) -> u32 {
     let wishes = gang.spec.roles[0].constraints.prefer.iter();
     let granted = wishes.filter(|wish| wish.term.iter().all(|one| one.holds(Some(name))));
@@ -174,9 +174,9 @@ fn granted(gang: &Gang, name: &str) -> u32 {
 }
 
 #[test]
-fn wishes_about_names_are_granted_as_far_as_there_is_room() {
+fn name_preferences_are_met_as_far_as_there_is_room() {
     let (mut choices, mut tried) = (0, 0);
-    for_seeds("wishes_about_names_are_granted_as_far_as_there_is_room", 200, |rng| {
+    for_seeds("name_preferences_are_met_as_far_as_there_is_room", 200, |rng| {
         let mut bench = small_world(rng);
         let mut wishes = String::new();
         for _ in 0..1 + rng.below(3) {

@@ -1,4 +1,4 @@
-//! A promised start is kept: nobody who goes before makes it later.
+//! A promised start is kept: no backfilled gang delays it.
 
 use muster_core::gang::Phase;
 use muster_core::id::GangId;
@@ -32,8 +32,8 @@ fn submit(rng: &mut Rng, bench: &mut Bench, name: usize) {
     bench.line(&format!("gang g{name} {count}x{ask} {length} {near} {wish} {user}"));
 }
 
-/// Somebody starts, somebody ends, or time passes; some gangs end early, some late.
-fn go_on(rng: &mut Rng, bench: &mut Bench) {
+/// A gang starts, a gang ends, or time passes; some gangs end early, some late.
+fn advance(rng: &mut Rng, bench: &mut Bench) {
     let (mut admitted, mut running) = (Vec::new(), Vec::new());
     for (_, gang) in bench.world.gangs() {
         match gang.phase {
@@ -68,7 +68,7 @@ fn kept(again: &Plan, head: GangId, start: Time) -> bool {
     promised || !again.verdicts.iter().any(waits)
 }
 
-/// Plans again after doing what was planned, at the same instant and so with the same beliefs.
+/// Plans again after applying the plan, at the same instant and so with the same predictions.
 fn promises_are_kept(test: &str, order: &str) {
     let (mut promises, mut passed) = (0, 0);
     for_seeds(test, 60, |rng| {
@@ -81,7 +81,7 @@ fn promises_are_kept(test: &str, order: &str) {
             bench.check_plan(&decided);
             let admitted = act(&mut bench, &decided);
             let again = plan(&bench.world, bench.now, &bench.policy);
-            // An order given up in this very plan brings an older gang back, which goes first.
+            // An order rolled back in this very plan brings an older gang back, which goes first.
             let older = decided.actions().any(|action| matches!(action, Action::RollBack { .. }));
             if let ([(head, start)], false) = (&decided.reservations[..], older) {
                 let (head, start) = (*head, *start);
@@ -92,7 +92,7 @@ fn promises_are_kept(test: &str, order: &str) {
                 passed += admitted;
             }
             assert!(decided.reservations.len() <= 1, "one promise at a time");
-            go_on(rng, &mut bench);
+            advance(rng, &mut bench);
         }
     });
     let often = promises >= 200 && passed >= 50;
@@ -100,17 +100,17 @@ fn promises_are_kept(test: &str, order: &str) {
 }
 
 #[test]
-fn nobody_who_goes_before_delays_the_first() {
-    promises_are_kept("nobody_who_goes_before_delays_the_first", "easy");
+fn no_backfilled_gang_delays_the_first() {
+    promises_are_kept("no_backfilled_gang_delays_the_first", "easy");
 }
 
 #[test]
-fn nobody_short_who_goes_before_delays_the_first() {
-    promises_are_kept("nobody_short_who_goes_before_delays_the_first", "easy-sjbf");
+fn no_short_backfilled_gang_delays_the_first() {
+    promises_are_kept("no_short_backfilled_gang_delays_the_first", "easy-sjbf");
 }
 
 #[test]
-fn nobody_believed_short_who_goes_before_delays_the_first() {
-    let test = "nobody_believed_short_who_goes_before_delays_the_first";
+fn no_backfilled_gang_predicted_short_delays_the_first() {
+    let test = "no_backfilled_gang_predicted_short_delays_the_first";
     promises_are_kept(test, "easy-plus-plus");
 }

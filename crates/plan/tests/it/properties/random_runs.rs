@@ -1,4 +1,4 @@
-//! What holds for every plan of every random story.
+//! Properties of every plan of every random case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use super::seeds::{self, Rng, for_seeds};
 use super::story::Story;
 use crate::dsl::Bench;
 
-/// One plan of a random story, before it is done.
+/// One plan of a random case, before it is applied.
 pub(crate) struct Scene<'a> {
     pub(crate) rng: &'a mut Rng,
     pub(crate) bench: &'a Bench,
@@ -25,8 +25,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) past: &'a [Action],
 }
 
-/// Tells stories with a plan after about every other step; each plan must be accepted whole.
-pub(crate) fn tell(test: &str, seeds: u64, mut each: impl FnMut(Scene<'_>)) {
+/// Runs random cases with a plan after about every other step; each plan must be accepted whole.
+pub(crate) fn for_each_plan(test: &str, seeds: u64, mut each: impl FnMut(Scene<'_>)) {
     for_seeds(test, seeds, |rng| {
         let (mut story, mut past) = (Story::begin(rng), Vec::new());
         for _ in 0..60 {
@@ -44,12 +44,12 @@ pub(crate) fn tell(test: &str, seeds: u64, mut each: impl FnMut(Scene<'_>)) {
 #[test]
 fn no_plan_is_refused_the_moment_it_is_made() {
     let mut done: BTreeMap<&str, u32> = BTreeMap::new();
-    tell("no_plan_is_refused_the_moment_it_is_made", 100, |scene| {
+    for_each_plan("no_plan_is_refused_the_moment_it_is_made", 100, |scene| {
         for action in scene.decided.actions() {
             *done.entry(kind(action)).or_default() += 1;
         }
     });
-    // The stories are worth telling: every kind of decision is taken more than once.
+    // The cases cover every kind of decision more than once.
     let often = done.len() == 17 && done.values().all(|times| *times >= 3);
     assert!(often || seeds::chosen().is_some(), "{done:?}");
 }
@@ -80,12 +80,12 @@ fn kind(action: &Action) -> &'static str {
 
 #[test]
 fn no_device_and_no_core_is_given_twice() {
-    tell("no_device_and_no_core_is_given_twice", 25, |scene| {
+    for_each_plan("no_device_and_no_core_is_given_twice", 25, |scene| {
         let world = &scene.bench.world;
         let given = given(world, scene.decided);
         let mut taken = all_seats(world);
         taken.retain(|(gang, _)| !given.iter().any(|(other, _)| std::ptr::eq(*gang, *other)));
-        // Who makes way keeps its seats until it has left, and others are promised them.
+        // A victim keeps its seats until it has left, and other gangs are promised them.
         let leaving = leaving(world, scene.decided);
         let leaves = |gang: &Gang, seat: &Seat| {
             leaving.iter().any(|(other, its)| std::ptr::eq(gang, *other) && its == seat)
@@ -107,7 +107,7 @@ fn no_device_and_no_core_is_given_twice() {
         }
         let too_much = devices.iter().find(|(_, share)| **share > u32::from(WHOLE));
         assert_eq!(too_much, None, "a device beyond the whole");
-        // A node may shrink under those on it, but nobody is put where there is nothing left.
+        // A node may shrink under the members on it, but no member is put where there is nothing left.
         for (gang, seat) in given {
             let here = world.node(seat.node).expect("a seat on a node that is here");
             let shape = world.class(here.class);
@@ -125,8 +125,8 @@ fn no_device_and_no_core_is_given_twice() {
 }
 
 #[test]
-fn whoever_is_stopped_for_another_makes_way_for_its_order_and_by_right() {
-    tell("whoever_is_stopped_for_another_makes_way_for_its_order_and_by_right", 50, |scene| {
+fn every_stopped_gang_is_an_eligible_victim_of_an_order() {
+    for_each_plan("every_stopped_gang_is_an_eligible_victim_of_an_order", 50, |scene| {
         let world = &scene.bench.world;
         for action in scene.decided.actions() {
             let Action::Stop { gang: id, reason } = action else { continue };
@@ -150,8 +150,8 @@ fn whoever_is_stopped_for_another_makes_way_for_its_order_and_by_right() {
 }
 
 #[test]
-fn nobody_shrinks_but_for_an_order_or_for_a_node_that_goes() {
-    tell("nobody_shrinks_but_for_an_order_or_for_a_node_that_goes", 50, |scene| {
+fn gangs_shrink_only_for_an_order_or_a_node_that_goes() {
+    for_each_plan("gangs_shrink_only_for_an_order_or_a_node_that_goes", 50, |scene| {
         let world = &scene.bench.world;
         for action in scene.decided.actions() {
             let Action::Resize { gang: id, seats } = action else { continue };
@@ -167,10 +167,11 @@ fn nobody_shrinks_but_for_an_order_or_for_a_node_that_goes() {
     });
 }
 
-/// Left alone, with a host that does everything at once, every story comes to rest: nobody makes way back and forth.
+/// Left alone, with a host that does everything at once, every case comes to rest: gangs do not preempt each other
+/// back and forth.
 #[test]
-fn every_story_comes_to_rest() {
-    for_seeds("every_story_comes_to_rest", 50, |rng| {
+fn every_random_case_comes_to_rest() {
+    for_seeds("every_random_case_comes_to_rest", 50, |rng| {
         let mut story = Story::begin(rng);
         for _ in 0..40 {
             story.step(rng);
@@ -183,7 +184,7 @@ fn every_story_comes_to_rest() {
     });
 }
 
-/// Who makes way for whose order, as decided just now or before.
+/// The victims of each order, as decided just now or before.
 fn ways<'a>(
     world: &'a World,
     decided: &'a Plan,
@@ -196,7 +197,7 @@ fn ways<'a>(
     decided.chain(before).flat_map(|(gang, after)| after.iter().map(move |way| (gang, way)))
 }
 
-/// Seats that somebody leaves for another, as decided just now or before.
+/// Seats that victims leave for another gang, as decided just now or before.
 fn leaving<'w>(world: &'w World, decided: &Plan) -> Vec<(&'w Gang, Seat)> {
     let mut leaving = Vec::new();
     for (_, way) in ways(world, decided) {
@@ -231,7 +232,7 @@ fn given<'w>(world: &'w World, decided: &Plan) -> Vec<(&'w Gang, Seat)> {
     given
 }
 
-/// Everybody's seats: those of members and those an order holds.
+/// All seats: those of members and those held by an order.
 fn all_seats(world: &World) -> Vec<(&Gang, Seat)> {
     let mut seats = Vec::new();
     for (_, gang) in world.gangs() {
@@ -246,7 +247,7 @@ fn all_seats(world: &World) -> Vec<(&Gang, Seat)> {
 
 #[test]
 fn every_admission_is_whole_and_as_close_as_required() {
-    tell("every_admission_is_whole_and_as_close_as_required", 25, |scene| {
+    for_each_plan("every_admission_is_whole_and_as_close_as_required", 25, |scene| {
         let world = &scene.bench.world;
         for action in scene.decided.actions() {
             let Action::Admit { gang, seats } = action else { continue };
@@ -285,7 +286,7 @@ fn place(world: &World, node: NodeIdx, level: Level) -> Option<Vec<String>> {
 
 #[test]
 fn the_same_events_give_the_same_plan_byte_for_byte() {
-    tell("the_same_events_give_the_same_plan_byte_for_byte", 25, |scene| {
+    for_each_plan("the_same_events_give_the_same_plan_byte_for_byte", 25, |scene| {
         let Scene { rng, bench, decided, .. } = scene;
         if !rng.percent(10) {
             return;

@@ -1,4 +1,4 @@
-//! The scratch overlay: what is not kept has never been.
+//! The scratch overlay: a dropped trial leaves no trace.
 
 use muster_core::gang::Gang;
 use muster_core::id::{DomainIdx, GangId, Id, OfferingRef, StateIdx};
@@ -50,7 +50,7 @@ fn offerings(scratch: &Scratch<'_>) -> Vec<OfferingRef> {
         .collect()
 }
 
-/// A World some way into a story, with gangs that wait in it.
+/// A World some way into a random case, with gangs that wait in it.
 fn some_world(rng: &mut Rng) -> Story {
     let mut story = Story::begin(rng);
     for _ in 0..25 {
@@ -69,7 +69,7 @@ fn waiting(story: &Story) -> Vec<(GangId, &Gang)> {
 }
 
 /// Places, charges and opens nodes on paper, at random, some of it in trials within.
-fn meddle(
+fn change_at_random(
     rng: &mut Rng,
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
@@ -96,7 +96,7 @@ fn meddle(
             2 if depth > 0 => {
                 let before = show(scratch);
                 let mut trial = scratch.trial();
-                meddle(rng, &mut trial, fits, gangs, depth - 1);
+                change_at_random(rng, &mut trial, fits, gangs, depth - 1);
                 if rng.percent(50) {
                     trial.keep();
                 } else {
@@ -120,11 +120,11 @@ fn a_dropped_trial_leaves_no_trace() {
         for _ in 0..6 {
             let before = show(&scratch);
             let mut trial = scratch.trial();
-            meddle(rng, &mut trial, &mut fits, &gangs, 3);
+            change_at_random(rng, &mut trial, &mut fits, &gangs, 3);
             drop(trial);
             assert_eq!(show(&scratch), before);
             // What is done outside of any trial stays, also when a later trial is dropped.
-            meddle(rng, &mut scratch, &mut fits, &gangs, 2);
+            change_at_random(rng, &mut scratch, &mut fits, &gangs, 2);
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Randomness with a printed seed: a failing run says how to do it again.
+//! Randomness with a printed seed: a failing run prints the command that repeats it.
 
 /// A small generator of even quality (SplitMix64), so that a seed means the same on every machine and version.
 pub(crate) struct Rng(u64);
@@ -25,7 +25,7 @@ impl Rng {
     }
 }
 
-/// Says how to repeat the run it stands for, if that run panics.
+/// Prints how to repeat its run, if that run panics.
 struct Replay<'a> {
     test: &'a str,
     seed: u64,
@@ -41,7 +41,7 @@ impl Drop for Replay<'_> {
     }
 }
 
-/// The seed to replay, when somebody asks for one.
+/// The seed to replay, if `MUSTER_SEED` is set.
 pub(crate) fn chosen() -> Option<u64> {
     std::env::var("MUSTER_SEED").ok().map(|seed| seed.parse().expect("a number"))
 }

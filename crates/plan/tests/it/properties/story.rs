@@ -17,12 +17,12 @@ pub(crate) struct Story {
     pub(crate) bench: Bench,
     lines: Vec<String>,
     names: usize,
-    /// Nothing can be bought, and nearly everybody may be asked to make way.
+    /// Nothing can be bought, and nearly all gangs may be preempted.
     crowded: bool,
 }
 
 impl Drop for Story {
-    /// A story that ends badly is told.
+    /// A case that fails is printed.
     fn drop(&mut self) {
         if std::thread::panicking() {
             println!("{}", self.lines.join("\n"));
@@ -31,7 +31,7 @@ impl Drop for Story {
 }
 
 impl Story {
-    /// A few nodes, queues and pools, and nobody there yet.
+    /// A few nodes, queues and pools, and no gangs yet.
     pub(crate) fn begin(rng: &mut Rng) -> Self {
         let crowded = rng.percent(40);
         let mut story = Self { bench: Bench::new(), lines: Vec::new(), names: 0, crowded };
@@ -102,7 +102,7 @@ impl Story {
         decided
     }
 
-    /// Does what was decided: a plan just made is accepted whole.
+    /// Applies a plan: a plan just made is accepted whole.
     pub(crate) fn act(&mut self, decided: &Plan) {
         for action in decided.actions() {
             let told = self.bench.tell(Event::Decided(action.clone()));
@@ -147,7 +147,7 @@ impl Story {
         }
     }
 
-    /// What more members really bring is found out.
+    /// The real gain of more members is measured.
     fn measure(&mut self, rng: &mut Rng) {
         let gangs: Vec<String> =
             self.bench.world.gangs().map(|(_, gang)| gang.spec.name.to_string()).collect();
@@ -209,7 +209,7 @@ impl Story {
             "never",
             "prio=5",
         ]);
-        // Where it is crowded most can go anywhere, so that they are in each other's way.
+        // In a crowded case most can go anywhere, so that they are in each other's way.
         let (near, wish) = if self.crowded && rng.percent(60) { ("", "") } else { (near, wish) };
         let queues = ["queue=team", "queue=org", "", "queue=team", "queue=team"];
         let queue = rng.pick(if self.crowded { &queues } else { &queues[..3] });
@@ -226,7 +226,7 @@ impl Story {
         self.line(format!("gang {name} {roles} {near} {wish} {queue} {length} {care}"));
     }
 
-    /// The operator or the forecaster changes his mind, where there are pools.
+    /// The operator or the forecaster changes a pool, where there are pools.
     fn turn(&mut self, rng: &mut Rng) {
         if self.bench.world.pools().is_empty() {
             return;
@@ -237,7 +237,7 @@ impl Story {
         }
     }
 
-    /// A node is lost, whoever is on it.
+    /// A node is lost, with any members on it.
     fn lose(&mut self, rng: &mut Rng) {
         let world = &self.bench.world;
         let names: Vec<&str> = world.nodes().map(|(_, node)| &*node.name).collect();
@@ -246,8 +246,8 @@ impl Story {
         }
     }
 
-    /// A node of the cluster comes or goes without being lost, is labelled anew, moves, grows or shrinks,
-    /// whoever is on it.
+    /// A node of the cluster comes or goes without being lost, is labelled anew, moves, grows or shrinks, with any
+    /// members on it.
     fn flicker(&mut self, rng: &mut Rng) {
         let world = &self.bench.world;
         let own = world.nodes().filter(|(_, node)| node.claim.is_none());
@@ -266,7 +266,7 @@ impl Story {
         self.line(format!("node {} gpus={gpus} {place} {change}", node.name));
     }
 
-    /// Where a node stands, in words.
+    /// The leaf of a node, in words.
     fn place_of(&self, node: &Node) -> String {
         let topology = self.bench.world.topology();
         let mut words = String::new();
@@ -292,7 +292,7 @@ impl Story {
                     ways.push(format!("launched {id:?}"));
                     ways.push(format!("fail {id:?} stock-out"));
                     ways.extend(std::iter::repeat_n(format!("fail {id:?} throttled"), 2));
-                    // One that lets down others that are there makes a story.
+                    // A claim that fails while others of its order are ready makes an interesting case.
                     let others = claim.order.map_or(0, |order| world.orders()[&order].held.len());
                     let often = 1 + 4 * others.min(4);
                     ways.extend(std::iter::repeat_n(format!("fail {id:?} boot-failed"), often));
@@ -346,7 +346,7 @@ impl Story {
                     ways.push(format!("end {name}"));
                 }
                 Phase::Running { .. } => ways.push(format!("end {name}")),
-                // One that makes way may end by itself.
+                // A victim may end by itself.
                 Phase::Stopping => {
                     ways.extend(std::iter::repeat_n(format!("stopped {name}"), 4));
                     ways.push(format!("end {name}"));

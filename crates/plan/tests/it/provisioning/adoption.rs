@@ -1,11 +1,11 @@
-//! What is coming for nobody, or stopped, is used before anything new is bought.
+//! Nodes that are coming for no order, or stopped, are used before anything new is bought.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn a_node_under_way_for_nobody_is_adopted_instead_of_bought() {
+fn coming_node_without_an_order_is_adopted_instead_of_bought() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang first 3x8gpu
@@ -69,7 +69,7 @@ fn a_stopped_node_is_woken_instead_of_bought() {
 }
 
 #[test]
-fn a_node_that_is_being_stopped_is_not_promised_to_anybody() {
+fn node_that_is_being_stopped_is_not_promised() {
     assert_snapshot!(check("
         pool p stopped=1 : zone=a price=10 start=1m
         plan
@@ -127,7 +127,7 @@ fn nodes_under_way_of_a_failed_order_serve_the_next_order() {
 }
 
 #[test]
-fn nodes_of_a_failed_order_that_nobody_needs_are_given_back_those_under_way_at_once() {
+fn unneeded_nodes_of_a_failed_order_are_released_coming_ones_at_once() {
     assert_snapshot!(check("
         policy top-ups=0
         pool p idle=10m : zone=a price=10
@@ -292,7 +292,7 @@ fn one_gang_adopts_what_another_gave_up_while_a_third_still_assembles() {
 }
 
 #[test]
-fn a_node_in_use_that_is_not_ready_for_a_moment_is_not_coming_for_anybody() {
+fn used_node_that_is_briefly_not_ready_is_not_adopted() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang one 1x8gpu

@@ -1,11 +1,11 @@
-//! Offerings that fail are left alone for a while, and so is ordering for a gang whose orders keep failing.
+//! Offerings that fail are avoided for a while, and a gang whose orders keep failing pauses.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn the_next_offering_is_tried_and_the_failed_one_left_alone() {
+fn next_offering_is_tried_and_the_failed_one_avoided() {
     assert_snapshot!(check("
         pool p : zone=a price=10 ; zone=b price=12
         gang train 2x8gpu
@@ -27,7 +27,7 @@ fn the_next_offering_is_tried_and_the_failed_one_left_alone() {
 }
 
 #[test]
-fn nobody_is_sent_to_an_offering_that_failed_this_very_cycle() {
+fn no_order_uses_an_offering_that_failed_in_this_cycle() {
     assert_snapshot!(check("
         pool p : zone=a price=10 ; zone=b price=12
         gang train 1x8gpu

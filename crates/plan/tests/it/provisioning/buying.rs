@@ -25,7 +25,7 @@ fn only_the_shortfall_is_bought_and_what_is_there_is_held() {
 }
 
 #[test]
-fn nobody_starts_before_the_last_node_is_ready() {
+fn no_gang_starts_before_the_last_node_is_ready() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang train 3x8gpu
@@ -259,7 +259,7 @@ fn constraints_hold_for_what_is_bought() {
 }
 
 #[test]
-fn an_offering_that_cannot_be_there_in_time_is_left_alone() {
+fn offering_that_boots_too_slowly_is_left_alone() {
     assert_snapshot!(check("
         pool p : zone=a price=1 boot=20m ; zone=b price=10 boot=3m
         gang train 1x8gpu timeout=10m

@@ -1,4 +1,4 @@
-//! Which offering an order is drawn up around: price, boot time, odds, what is paid for, budget, tiers, GPUs.
+//! Which offering an order is drawn up around: price, boot time, odds, prepaid capacity, budget, tiers, GPUs.
 
 use insta::assert_snapshot;
 
@@ -13,7 +13,7 @@ fn of_equal_offerings_the_cheapest_is_chosen() {
 }
 
 #[test]
-fn a_dear_node_that_boots_sooner_is_worth_it_for_a_short_gang() {
+fn expensive_node_that_boots_sooner_is_worth_it_for_a_short_gang() {
     assert_snapshot!(check("
         pool p : zone=a price=10 boot=10m ; zone=b price=12 boot=2m
         gang short 2x8gpu for=10m
@@ -26,7 +26,7 @@ fn a_dear_node_that_boots_sooner_is_worth_it_for_a_short_gang() {
 }
 
 #[test]
-fn a_gang_whose_waiting_is_dear_pays_for_a_sooner_start() {
+fn gang_with_a_high_cost_of_waiting_pays_for_a_sooner_start() {
     assert_snapshot!(check("
         pool p : zone=a price=10 boot=10m ; zone=b price=12 boot=2m
         gang patient 2x8gpu for=20h
@@ -39,7 +39,7 @@ fn a_gang_whose_waiting_is_dear_pays_for_a_sooner_start() {
 }
 
 #[test]
-fn after_a_stock_out_the_dearer_offering_is_chosen_until_the_memory_fades() {
+fn stocked_out_offering_is_passed_over_until_the_record_fades() {
     assert_snapshot!(check("
         policy top-ups=0
         pool p : zone=a price=100 boot=10m ; zone=b price=103 boot=10m
@@ -72,7 +72,7 @@ fn after_a_stock_out_the_dearer_offering_is_chosen_until_the_memory_fades() {
 }
 
 #[test]
-fn a_stock_out_in_one_zone_speaks_against_its_neighbours_of_the_same_region() {
+fn stock_out_in_one_zone_counts_against_zones_of_its_region() {
     assert_snapshot!(check("
         policy top-ups=0
         pool p : region=x zone=a price=100 boot=10m ; region=x zone=b price=100.5 boot=10m ; region=y zone=c price=101 boot=10m
@@ -90,7 +90,7 @@ fn a_stock_out_in_one_zone_speaks_against_its_neighbours_of_the_same_region() {
 }
 
 #[test]
-fn what_is_paid_for_already_goes_before_what_is_cheaper() {
+fn prepaid_capacity_goes_before_cheaper_capacity() {
     assert_snapshot!(check("
         pool p : zone=a price=10 ; zone=b price=30 capacity=reserved
         gang train 2x8gpu
@@ -98,7 +98,7 @@ fn what_is_paid_for_already_goes_before_what_is_cheaper() {
 }
 
 #[test]
-fn what_is_paid_for_is_used_up_before_anything_is_bought() {
+fn prepaid_capacity_is_used_up_before_anything_is_bought() {
     assert_snapshot!(check("
         pool p : zone=a price=10 type=od ; zone=a price=30 type=paid capacity=reserved max=2
         gang train 3x8gpu
@@ -106,7 +106,7 @@ fn what_is_paid_for_is_used_up_before_anything_is_bought() {
 }
 
 #[test]
-fn a_gang_in_one_zone_buys_beside_what_is_paid_for_only_there() {
+fn gang_in_one_zone_buys_beside_prepaid_capacity_only_there() {
     assert_snapshot!(check("
         pool p : zone=a price=5 ; zone=b price=50 capacity=reserved max=2 ; zone=b price=6 type=od
         gang train 3x8gpu topology=required:zone
@@ -122,7 +122,7 @@ fn the_budget_sends_an_order_to_cheaper_nodes_that_boot_later() {
 }
 
 #[test]
-fn a_budget_too_small_for_any_is_said() {
+fn budget_too_small_for_any_node_is_reported() {
     assert_snapshot!(check("
         pool p budget=19 : zone=a price=10
         gang train 2x8gpu
@@ -130,7 +130,7 @@ fn a_budget_too_small_for_any_is_said() {
 }
 
 #[test]
-fn a_budget_that_is_used_up_for_now_is_said() {
+fn budget_that_is_used_up_for_now_is_reported() {
     assert_snapshot!(check("
         pool p budget=30 : zone=a price=10
         gang one 2x8gpu
@@ -267,7 +267,7 @@ fn an_offering_that_boots_longer_than_the_gang_waits_is_not_chosen() {
 }
 
 #[test]
-fn an_offering_that_recovers_is_trusted_again() {
+fn offering_that_recovers_is_used_again() {
     assert_snapshot!(check("
         policy top-ups=0
         pool p : zone=a price=10

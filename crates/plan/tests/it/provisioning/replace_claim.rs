@@ -1,4 +1,4 @@
-//! Replacing one failed node of an order, where that is cheaper than giving all of it up.
+//! Replacing one failed node of an order, where that is cheaper than rolling the order back.
 
 use insta::assert_snapshot;
 
@@ -63,7 +63,7 @@ fn with_nowhere_else_to_ask_a_stock_out_ends_the_order() {
 }
 
 #[test]
-fn a_gang_that_must_stay_in_one_zone_is_not_topped_up_from_another() {
+fn gang_bound_to_one_zone_gets_no_replacement_from_another() {
     assert_snapshot!(check("
         pool p : zone=a price=10 ; zone=b price=11
         gang train 4x8gpu topology=required:zone
@@ -81,7 +81,7 @@ fn a_gang_that_must_stay_in_one_zone_is_not_topped_up_from_another() {
 }
 
 #[test]
-fn a_gang_that_must_stay_in_one_zone_is_topped_up_within_it() {
+fn gang_bound_to_one_zone_gets_a_replacement_within_it() {
     assert_snapshot!(check("
         pool p : zone=a price=10 ; zone=a rack=r2 type=other price=14 ; zone=b price=11
         gang train 4x8gpu topology=required:zone
@@ -129,7 +129,7 @@ fn members_stay_where_they_may_run() {
 }
 
 #[test]
-fn two_orders_that_lose_a_node_each_are_both_topped_up_one_after_the_other() {
+fn two_orders_that_lose_a_node_each_get_replacements_in_turn() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang one 4x8gpu
@@ -185,7 +185,7 @@ fn a_stopped_node_takes_the_place_of_a_failed_one() {
 }
 
 #[test]
-fn a_node_under_way_for_nobody_takes_the_place_of_a_failed_one() {
+fn coming_node_without_an_order_replaces_a_failed_one() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang train 4x8gpu
@@ -212,7 +212,7 @@ fn a_node_under_way_for_nobody_takes_the_place_of_a_failed_one() {
 }
 
 #[test]
-fn what_is_left_of_the_failed_node_is_given_back() {
+fn failed_claim_is_released() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang train 2x8gpu

@@ -1,11 +1,11 @@
-//! When a failed node of an order is not replaced: too often, too late, too many, no room, no right to it.
+//! When a failed node of an order is not replaced: too often, too late, too many, no room, not allowed.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn an_order_is_topped_up_twice_and_no_more() {
+fn claims_of_an_order_are_replaced_twice_and_no_more() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang train 4x8gpu timeout=1h
@@ -31,7 +31,7 @@ fn an_order_is_topped_up_twice_and_no_more() {
 }
 
 #[test]
-fn an_operator_may_want_no_top_ups() {
+fn operator_may_turn_replacements_off() {
     assert_snapshot!(check("
         policy top-ups=0
         pool p : zone=a price=10
@@ -47,7 +47,7 @@ fn an_operator_may_want_no_top_ups() {
 }
 
 #[test]
-fn a_replacement_that_would_come_too_late_is_not_asked_for() {
+fn replacement_that_would_come_too_late_is_not_requested() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang train 4x8gpu timeout=5m
@@ -64,7 +64,7 @@ fn a_replacement_that_would_come_too_late_is_not_asked_for() {
 }
 
 #[test]
-fn a_replacement_that_comes_just_in_time_is_asked_for() {
+fn replacement_that_comes_just_in_time_is_requested() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang train 4x8gpu timeout=5m
@@ -139,7 +139,7 @@ fn the_last_room_of_a_pool_is_given_to_one_of_two_orders() {
 }
 
 #[test]
-fn without_room_in_the_pool_nothing_is_topped_up() {
+fn without_room_in_the_pool_nothing_is_replaced() {
     assert_snapshot!(check("
         pool p nodes=4 : zone=a price=10
         gang train 4x8gpu
@@ -154,7 +154,7 @@ fn without_room_in_the_pool_nothing_is_topped_up() {
 }
 
 #[test]
-fn without_budget_nothing_is_topped_up() {
+fn without_budget_nothing_is_replaced() {
     assert_snapshot!(check("
         pool p budget=49 : zone=a price=10
         gang train 4x8gpu
@@ -195,7 +195,7 @@ fn a_replacement_that_has_likely_run_out_too_is_not_worth_waiting_for() {
 }
 
 #[test]
-fn a_queue_that_may_not_use_a_tier_is_not_topped_up_from_it() {
+fn queue_gets_no_replacement_from_a_tier_it_may_not_use() {
     assert_snapshot!(check("
         queue team parent=default tiers=gold
         pool g tier=gold : zone=a price=10

@@ -1,11 +1,11 @@
-//! Failures that may pass are asked about again, ever later and not without end; others end the order.
+//! Transient failures are retried with backoff and a bound; others end the order.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn what_the_provider_puts_off_is_asked_for_again_ever_later() {
+fn claim_the_provider_puts_off_is_retried_with_backoff() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang train 1x8gpu
@@ -51,7 +51,7 @@ fn what_the_provider_puts_off_is_asked_for_again_ever_later() {
 }
 
 #[test]
-fn what_the_provider_keeps_putting_off_is_given_up() {
+fn claim_the_provider_keeps_putting_off_is_given_up() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         pool q : zone=b price=11
@@ -91,7 +91,7 @@ fn what_the_provider_keeps_putting_off_is_given_up() {
 }
 
 #[test]
-fn claims_that_are_put_off_together_are_asked_for_again_together() {
+fn claims_that_are_put_off_together_are_retried_together() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang train 3x8gpu
@@ -148,7 +148,7 @@ fn one_claim_put_off_and_one_gone_for_good_end_the_order() {
 }
 
 #[test]
-fn nothing_is_asked_for_again_when_the_time_of_the_order_is_up() {
+fn nothing_is_retried_after_the_deadline_of_the_order() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang train 1x8gpu timeout=4m
@@ -229,7 +229,7 @@ fn permanent_failures_of_every_kind_end_the_order_and_are_remembered() {
 }
 
 #[test]
-fn a_claim_for_nobody_that_is_put_off_is_asked_for_again_and_then_let_go() {
+fn claim_without_an_order_is_retried_and_then_released() {
     assert_snapshot!(check("
         pool p warm=1 : zone=a price=10
         plan

@@ -1,4 +1,4 @@
-//! Orders that do not come together are given up whole.
+//! Orders that do not become complete are rolled back as a whole.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! Only what is missing is asked for, and nobody takes from anybody else.
+//! Only what is missing is requested, and orders do not take from each other.
 
 use insta::assert_snapshot;
 
@@ -39,7 +39,7 @@ fn all_roles_are_counted_together() {
 }
 
 #[test]
-fn several_orders_assemble_at_once_and_do_not_take_from_each_other() {
+fn several_orders_assemble_at_once_without_sharing_nodes() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang one 2x8gpu

@@ -1,4 +1,4 @@
-//! How long an order, and each stage of its claims, may take.
+//! Timeouts of an order, and of each stage of its claims.
 
 use insta::assert_snapshot;
 
@@ -189,7 +189,7 @@ fn the_deadline_of_the_order_comes_before_that_of_a_stage() {
 }
 
 #[test]
-fn when_both_are_over_the_deadline_is_said_to_be_why() {
+fn deadline_is_the_reason_when_both_are_over() {
     assert_snapshot!(check("
         pool p patience=5m : zone=a price=10
         gang train 2x8gpu timeout=5m
@@ -228,7 +228,7 @@ fn an_overdue_claim_speaks_against_its_offering_once() {
 }
 
 #[test]
-fn an_overdue_claim_of_nobody_is_given_back_and_speaks_against_its_offering() {
+fn overdue_claim_without_an_order_is_released_and_avoided() {
     assert_snapshot!(check("
         pool p warm=1 patience=4m : zone=a price=10
         plan wake

@@ -1,4 +1,5 @@
-//! Who lacks nodes that no pool offers: another autoscaler may bring them, so it must be told of those and of nobody else.
+//! Gangs that lack nodes which no pool offers: another autoscaler may bring them, so it must be told of those gangs
+//! and of no others.
 
 use muster_plan::plan;
 
@@ -14,7 +15,7 @@ fn lacks(case: &str) -> Vec<String> {
 }
 
 #[test]
-fn without_pools_it_is_whoever_does_not_fit() {
+fn without_pools_every_gang_that_does_not_fit_is_unoffered() {
     assert_eq!(lacks("node a1 gpus=8 \n gang one 1x8gpu \n gang two 1x8gpu"), ["two"]);
     // However empty the cluster is, or if there is none.
     assert_eq!(lacks("node a1 gpus=8 \n gang wide 2x8gpu \n gang big 1x9gpu"), ["wide", "big"]);
@@ -22,17 +23,17 @@ fn without_pools_it_is_whoever_does_not_fit() {
 }
 
 #[test]
-fn who_waits_for_room_under_a_limit_lacks_no_nodes() {
+fn gang_that_waits_under_a_limit_lacks_no_nodes() {
     let queue = "node a1 gpus=8 \n queue team gpu=8 \n gang one 1x8gpu queue=team \n plan \n";
     assert!(lacks(&format!("{queue} gang two 1x8gpu queue=team")).is_empty());
     assert!(lacks(&format!("{queue} gang big 1x16gpu queue=team")).is_empty());
-    // Nor does anybody behind it, although it does not fit either.
+    // Nor does a gang behind it, although it does not fit either.
     let behind = "gang two 1x4gpu queue=team \n gang wide 1x4gpu/500cpu queue=team";
     assert!(lacks(&format!("{queue} {behind}")).is_empty());
 }
 
 #[test]
-fn a_pool_that_offers_other_nodes_is_none() {
+fn pool_that_offers_other_nodes_does_not_count() {
     let pool = "pool p : zone=a type=cpu gpus=0 price=1 \n";
     assert_eq!(lacks(&format!("{pool} gang one 1x8gpu")), ["one"]);
     assert_eq!(lacks(&format!("{pool} node a1 gpus=8 \n gang two 2x8gpu")), ["two"]);
@@ -48,7 +49,7 @@ fn a_pool_that_is_at_its_limit_could_bring_them() {
 }
 
 #[test]
-fn a_pool_that_lists_nothing_any_more_is_none() {
+fn pool_that_lists_nothing_any_more_does_not_count() {
     let gone = "pool p : zone=a price=10 max=0";
     let was = "pool p : zone=a price=10 \n gang one 1x8gpu \n plan \n ready c0 \n plan \n";
     assert!(lacks(&format!("{was} gang two 3x8gpu")).is_empty());
@@ -57,7 +58,7 @@ fn a_pool_that_lists_nothing_any_more_is_none() {
 }
 
 #[test]
-fn who_waits_by_choice_for_those_who_could_make_way_is_helped_too() {
+fn gang_that_waits_rather_than_preempt_is_unoffered_too() {
     let busy = "policy fifo urgency=1 \n node a1 gpus=8 \n gang low 1x8gpu preemptible for=10h";
     let late = "plan \n started low \n +9h \n gang high 1x8gpu prio=1 for=1h";
     assert_eq!(lacks(&format!("{busy} \n {late}")), ["high"]);

@@ -1,4 +1,4 @@
-//! Deadlines, what waiting costs, and what would help those who wait.
+//! Deadlines, the cost of waiting, and what would help waiting gangs.
 
 use insta::assert_snapshot;
 
@@ -199,7 +199,7 @@ fn why_says_what_would_let_it_start() {
 }
 
 #[test]
-fn a_wish_would_do_where_a_requirement_does_not() {
+fn preferred_closeness_would_help_where_required_does_not_fit() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8 rack=r1
@@ -249,7 +249,7 @@ fn why_counts_nodes_of_pools_too() {
 }
 
 #[test]
-fn at_a_higher_priority_the_fewest_and_least_important_make_way() {
+fn higher_priority_names_the_fewest_and_lowest_victims() {
     assert_snapshot!(check("
         policy muster
         node a[1..3] gpus=8

@@ -1,11 +1,11 @@
-//! Who may go before a gang that must wait, under the disciplines that promise it a start.
+//! Which gangs are backfilled before one that must wait, under the disciplines that promise it a start.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn the_first_that_must_wait_is_promised_a_start_and_nobody_else() {
+fn only_the_first_that_must_wait_is_promised_a_start() {
     assert_snapshot!(check("
         policy easy
         node a[1..3] gpus=8
@@ -42,7 +42,7 @@ fn the_first_that_must_wait_is_promised_a_start_and_nobody_else() {
 }
 
 #[test]
-fn who_ends_before_the_promised_start_goes_before() {
+fn gang_that_ends_before_the_promised_start_is_backfilled() {
     assert_snapshot!(check("
         policy easy
         node a[1..2] gpus=8
@@ -65,7 +65,7 @@ fn who_ends_before_the_promised_start_goes_before() {
 }
 
 #[test]
-fn who_runs_longer_goes_before_on_nodes_the_first_does_not_need() {
+fn longer_gang_is_backfilled_on_nodes_the_first_does_not_need() {
     assert_snapshot!(check("
         policy easy
         node a[1..4] gpus=8
@@ -184,7 +184,7 @@ fn a_promise_of_one_kind_of_gpu_leaves_the_other_alone() {
 }
 
 #[test]
-fn who_takes_any_kind_goes_beside_the_promised_kind() {
+fn gang_that_takes_any_gpu_goes_beside_the_promised_kind() {
     assert_snapshot!(check("
         policy easy
         node h[1..2] gpus=8
@@ -206,7 +206,7 @@ fn who_takes_any_kind_goes_beside_the_promised_kind() {
 }
 
 #[test]
-fn who_outlives_its_estimate_is_believed_a_little_longer_each_time() {
+fn outlived_estimate_is_extended_a_little_more_each_time() {
     assert_snapshot!(check("
         policy easy
         node a[1..2] gpus=8
@@ -245,7 +245,7 @@ fn who_outlives_its_estimate_is_believed_a_little_longer_each_time() {
 }
 
 #[test]
-fn who_says_nothing_is_believed_an_hour() {
+fn gang_without_an_estimate_is_predicted_an_hour() {
     assert_snapshot!(check("
         policy easy
         node a[1..2] gpus=8
@@ -263,7 +263,7 @@ fn who_says_nothing_is_believed_an_hour() {
     ");
 }
 
-/// Two short runs of ann, who says an hour or more; then bob runs, and ann comes again.
+/// Two short runs of ann, with estimates of an hour or more; then bob runs, and ann submits again.
 const HISTORY: &str = "
     node a[1..3] gpus=8
     gang ann1 1x8gpu for=1h user=ann
@@ -287,7 +287,7 @@ const HISTORY: &str = "
 ";
 
 #[test]
-fn a_users_last_two_runs_are_believed_more_than_the_user() {
+fn last_two_runs_of_a_user_count_more_than_the_estimate() {
     assert_snapshot!(check(&format!("policy easy-plus-plus\n{HISTORY}")), @"
     admit ann1: a1[0-7]
     -- 10m
@@ -304,7 +304,7 @@ fn a_users_last_two_runs_are_believed_more_than_the_user() {
 }
 
 #[test]
-fn a_users_history_is_nothing_to_those_who_take_the_users_word() {
+fn history_does_not_count_where_estimates_are_used() {
     assert_snapshot!(check(&format!("policy easy\n{HISTORY}")), @"
     admit ann1: a1[0-7]
     -- 10m
@@ -321,7 +321,7 @@ fn a_users_history_is_nothing_to_those_who_take_the_users_word() {
 }
 
 #[test]
-fn a_user_is_never_believed_to_run_longer_than_said() {
+fn prediction_is_never_longer_than_the_estimate() {
     assert_snapshot!(check("
         policy easy-plus-plus
         node a[1..2] gpus=8
@@ -357,7 +357,7 @@ fn a_user_is_never_believed_to_run_longer_than_said() {
 }
 
 #[test]
-fn a_user_that_outlives_its_history_is_believed_up_to_its_word() {
+fn gang_that_outlives_its_history_is_predicted_up_to_its_estimate() {
     assert_snapshot!(check("
         policy easy-plus-plus
         node a[1..2] gpus=8
@@ -536,7 +536,7 @@ fn shortest_first_serves_by_length_and_promises_the_shortest() {
 }
 
 #[test]
-fn who_has_waited_long_for_its_length_goes_first() {
+fn gang_that_waited_long_for_its_length_goes_first() {
     assert_snapshot!(check("
         policy wfp
         node a[1..2] gpus=8

@@ -1,4 +1,4 @@
-//! What pools and queues never exceed.
+//! Limits that pools and queues never exceed.
 
 use insta::assert_snapshot;
 

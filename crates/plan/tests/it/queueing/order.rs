@@ -1,4 +1,4 @@
-//! Who goes first, and who may pass.
+//! Which gang is served first, and which may overtake.
 
 use insta::assert_snapshot;
 
@@ -31,7 +31,7 @@ fn the_higher_priority_goes_first() {
 }
 
 #[test]
-fn nobody_overtakes_on_the_nodes_a_gang_ahead_waits_for() {
+fn no_gang_overtakes_on_nodes_a_gang_ahead_waits_for() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang first 1x8gpu
@@ -52,7 +52,7 @@ fn nobody_overtakes_on_the_nodes_a_gang_ahead_waits_for() {
 }
 
 #[test]
-fn where_overtaking_is_allowed_whoever_fits_starts() {
+fn any_gang_that_fits_starts_where_overtaking_is_allowed() {
     assert_snapshot!(check("
         policy fifo-overtake
         node a[1..2] gpus=8
@@ -91,7 +91,7 @@ fn a_gang_passes_those_that_wait_for_other_nodes() {
 }
 
 #[test]
-fn nobody_overtakes_in_a_pool_a_gang_ahead_waits_for() {
+fn no_gang_overtakes_in_a_pool_a_gang_ahead_waits_for() {
     assert_snapshot!(check("
         pool p nodes=3 : zone=a price=10
         pool q : zone=a type=m gpus=0 price=1
@@ -111,7 +111,7 @@ fn nobody_overtakes_in_a_pool_a_gang_ahead_waits_for() {
 }
 
 #[test]
-fn a_gang_that_can_never_run_holds_nobody_up() {
+fn infeasible_gang_holds_up_no_other() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang huge 3x8gpu
@@ -123,7 +123,7 @@ fn a_gang_that_can_never_run_holds_nobody_up() {
 }
 
 #[test]
-fn a_gang_at_its_queues_limit_holds_up_its_queue_and_nobody_else() {
+fn gang_at_its_queue_limit_holds_up_only_its_queue() {
     assert_snapshot!(check("
         node a[1..4] gpus=8
         queue team gpu=16
@@ -168,7 +168,7 @@ fn a_gang_whose_order_failed_keeps_its_place() {
 }
 
 #[test]
-fn who_waits_in_a_queue_that_is_gone_or_closed_waits_on_and_bars_nobody() {
+fn gang_in_a_closed_or_removed_queue_waits_and_bars_no_other() {
     assert_snapshot!(check("
         policy fifo
         node a[1..3] gpus=8

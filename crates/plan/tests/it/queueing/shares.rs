@@ -1,4 +1,4 @@
-//! Queues take turns by what they have of their share.
+//! Queues take turns by fair share.
 
 use insta::assert_snapshot;
 
@@ -134,7 +134,7 @@ fn a_tenant_that_comes_back_gets_its_guarantee_as_others_end() {
 }
 
 #[test]
-fn what_was_used_lately_counts() {
+fn recent_usage_counts_for_the_share() {
     assert_snapshot!(check("
         policy fair
         node a1 gpus=8
@@ -260,7 +260,7 @@ fn weighted_dominant_shares_hold_for_each_weight() {
 }
 
 #[test]
-fn one_user_is_held_to_his_limit_and_others_pass_him() {
+fn user_is_held_to_the_limit_and_other_users_pass() {
     assert_snapshot!(check("
         policy easy
         node a[1..4] gpus=8

@@ -1,11 +1,11 @@
-//! Start times for many, and on nodes that are still booting.
+//! Start times for many gangs, and on nodes that are still booting.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn under_conservative_everybody_has_a_start_time_and_nobody_delays_it() {
+fn conservative_gives_every_gang_a_start_time_that_none_delays() {
     assert_snapshot!(check("
         policy conservative
         node a[1..4] gpus=8
@@ -95,8 +95,8 @@ fn a_start_time_is_worth_as_much_as_the_limit_above_it() {
 }
 
 #[test]
-fn those_that_are_due_hold_start_times_and_go_first() {
-    // Nobody is due at first; the wide gang is after a day, and then nobody delays it.
+fn gangs_that_are_due_hold_start_times_and_go_first() {
+    // No gang is due at first; the wide gang is after a day, and then no gang delays it.
     assert_snapshot!(check("
         policy muster
         node a[1..4] gpus=8
@@ -137,7 +137,7 @@ fn those_that_are_due_hold_start_times_and_go_first() {
 }
 
 #[test]
-fn who_stands_behind_another_under_a_limit_is_promised_nothing() {
+fn gang_behind_another_under_a_limit_is_promised_nothing() {
     // The first waits for room under ann's limit, and the second behind it; the third waits for nodes.
     assert_snapshot!(check("
         policy easy

@@ -1,4 +1,4 @@
-//! What once went wrong, one case each.
+//! Bugs that were fixed, one case each.
 
 use insta::assert_snapshot;
 
@@ -112,7 +112,7 @@ fn a_pool_rewritten_at_another_price_counts_the_claims_it_has_by_it() {
 }
 
 #[test]
-fn the_node_of_a_failed_claim_serves_nobody_and_is_released() {
+fn node_of_a_failed_claim_is_not_used_and_released() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang train 2x8gpu
@@ -136,7 +136,7 @@ fn the_node_of_a_failed_claim_serves_nobody_and_is_released() {
 }
 
 #[test]
-fn a_node_seen_only_after_its_claim_failed_serves_nobody() {
+fn node_seen_only_after_its_claim_failed_is_not_used() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang train 1x8gpu timeout=30m
@@ -353,7 +353,7 @@ fn one_node_preferred_by_its_name() {
 }
 
 #[test]
-fn a_rack_where_no_node_is_in_one_is_impossible_and_bars_nobody() {
+fn required_rack_without_racks_is_infeasible_and_bars_no_other() {
     assert_snapshot!(check("
         node a[1..4] gpus=8 zone=a
         gang train 2x8gpu topology=required:rack
@@ -411,7 +411,7 @@ fn a_node_that_comes_up_in_another_zone_is_not_used_where_zones_matter() {
 }
 
 #[test]
-fn a_node_that_comes_up_with_a_taint_is_not_used_by_those_who_mind() {
+fn node_that_comes_up_tainted_is_not_used_without_toleration() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang train 1x8gpu
@@ -469,7 +469,7 @@ fn a_gang_that_asks_for_nothing_uses_a_node_that_was_to_go() {
 }
 
 #[test]
-fn a_gang_larger_than_a_limit_above_is_impossible_and_bars_nobody() {
+fn gang_larger_than_a_limit_above_is_infeasible_and_bars_no_other() {
     assert_snapshot!(check("
         queue org gpu=8
         queue team parent=org gpu=16
@@ -492,7 +492,7 @@ fn a_gang_larger_than_a_limit_above_is_impossible_and_bars_nobody() {
 }
 
 #[test]
-fn a_gang_at_a_limit_above_holds_up_all_that_share_it_and_nobody_else() {
+fn gang_at_a_limit_above_holds_up_only_gangs_that_share_it() {
     assert_snapshot!(check("
         queue org gpu=8
         queue team parent=org
@@ -522,7 +522,7 @@ fn a_gang_at_a_limit_above_holds_up_all_that_share_it_and_nobody_else() {
 }
 
 #[test]
-fn who_must_be_on_one_node_is_not_spread_over_two_that_are_woken() {
+fn gang_that_requires_one_node_is_not_split_over_two_woken_ones() {
     assert_snapshot!(check("
         pool p stopped=2 : zone=a price=9 start=1m
         plan
@@ -549,7 +549,7 @@ fn who_must_be_on_one_node_is_not_spread_over_two_that_are_woken() {
 }
 
 #[test]
-fn what_one_leaves_for_another_is_not_promised_to_a_third() {
+fn seats_left_for_one_gang_are_not_promised_to_another() {
     assert_snapshot!(check("
         node a1 gpus=2
         gang one 1x2*0.4gpu preemptible for=10h
@@ -574,7 +574,7 @@ fn what_one_leaves_for_another_is_not_promised_to_a_third() {
 }
 
 #[test]
-fn who_leaves_a_node_that_will_be_gone_is_not_told_something_else_besides() {
+fn gang_leaving_a_node_under_notice_gets_no_other_action() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang big 1..4x8gpu for=10h

@@ -1,4 +1,4 @@
-//! Moving what may be moved off nodes that hardly anybody uses, and nothing else.
+//! Gangs that may be moved are moved off underused nodes, and no others.
 
 use insta::assert_snapshot;
 
@@ -191,7 +191,7 @@ fn a_gang_that_would_lose_more_than_is_won_is_not_moved() {
 }
 
 #[test]
-fn nobody_is_moved_while_somebody_waits() {
+fn no_gang_is_moved_while_another_waits() {
     assert_snapshot!(check("
         pool p consolidate=underused : zone=a price=10
         gang one 1x5gpu for=20h
@@ -225,7 +225,7 @@ fn nobody_is_moved_while_somebody_waits() {
 }
 
 #[test]
-fn nobody_is_moved_onto_an_idle_node_that_could_go_instead() {
+fn no_gang_is_moved_onto_an_idle_node_that_could_go_instead() {
     assert_snapshot!(check("
         pool p consolidate=underused idle=10m : zone=a price=10
         gang one 1x8gpu for=20h
@@ -247,7 +247,7 @@ fn nobody_is_moved_onto_an_idle_node_that_could_go_instead() {
 }
 
 #[test]
-fn nobody_is_moved_onto_a_node_that_is_kept_warm() {
+fn no_gang_is_moved_onto_a_node_that_is_kept_warm() {
     assert_snapshot!(check("
         pool p warm=1 consolidate=underused : zone=a price=10
         gang mini 1..2x2gpu for=20h moves=0s
@@ -297,7 +297,7 @@ fn a_node_with_a_rigid_gang_beside_one_that_may_move_is_left_alone() {
 }
 
 #[test]
-fn a_pool_that_only_gives_back_empty_nodes_moves_nobody() {
+fn pool_that_releases_only_empty_nodes_moves_no_gang() {
     assert_snapshot!(check("
         pool p : zone=a price=10
         gang one 1x5gpu for=20h
@@ -329,7 +329,7 @@ fn a_pool_that_only_gives_back_empty_nodes_moves_nobody() {
 }
 
 #[test]
-fn nobody_is_moved_where_the_others_have_no_room() {
+fn no_gang_is_moved_where_the_others_have_no_room() {
     assert_snapshot!(check("
         pool p consolidate=underused : zone=a price=10
         gang one 1x4gpu for=20h
@@ -361,7 +361,7 @@ fn nobody_is_moved_where_the_others_have_no_room() {
 }
 
 #[test]
-fn nobody_is_moved_off_a_node_that_others_use_as_well() {
+fn no_gang_is_moved_off_a_node_with_other_workloads() {
     assert_snapshot!(check("
         pool p consolidate=underused : zone=a price=10
         gang one 1x5gpu for=20h

@@ -1,4 +1,4 @@
-//! Giving back what nobody needs.
+//! Idle nodes are released.
 
 use insta::assert_snapshot;
 
@@ -119,7 +119,7 @@ fn a_node_held_by_an_order_is_not_idle() {
 }
 
 #[test]
-fn nobody_is_placed_on_a_node_that_is_being_released() {
+fn no_gang_is_placed_on_a_node_that_is_being_released() {
     assert_snapshot!(check("
         pool p idle=0s : zone=a price=10
         gang one 1x8gpu

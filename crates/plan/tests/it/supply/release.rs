@@ -1,11 +1,11 @@
-//! What is given back, when, and in which order.
+//! Which nodes are released, when, and in which order.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn idle_nodes_go_after_their_time_and_the_dearest_first() {
+fn idle_nodes_are_released_after_their_time_most_expensive_first() {
     assert_snapshot!(check("
         pool p idle=10m warm=1 : zone=a price=10 max=1 ; zone=b price=30 max=1 ; zone=c price=20 max=1
         gang train 3x8gpu
@@ -28,7 +28,7 @@ fn idle_nodes_go_after_their_time_and_the_dearest_first() {
 }
 
 #[test]
-fn what_is_paid_for_already_goes_last() {
+fn prepaid_nodes_are_released_last() {
     assert_snapshot!(check("
         pool p idle=10m warm=1 : zone=a price=90 max=1 capacity=reserved ; zone=b price=30 max=1
         gang train 2x8gpu
@@ -47,7 +47,7 @@ fn what_is_paid_for_already_goes_last() {
 }
 
 #[test]
-fn what_is_hard_to_get_again_is_kept_rather_than_what_is_not() {
+fn node_that_is_hard_to_get_again_is_kept() {
     assert_snapshot!(check("
         policy top-ups=0
         pool p idle=1h warm=1 : zone=a price=10 max=1 ; zone=b price=10
@@ -81,7 +81,7 @@ fn what_is_hard_to_get_again_is_kept_rather_than_what_is_not() {
 }
 
 #[test]
-fn of_equal_nodes_the_one_nobody_has_used_for_longest_goes() {
+fn of_equal_nodes_the_one_idle_for_longest_is_released() {
     assert_snapshot!(check("
         pool p idle=10m warm=1 : zone=a price=10
         gang one 1x8gpu
@@ -107,7 +107,7 @@ fn of_equal_nodes_the_one_nobody_has_used_for_longest_goes() {
 }
 
 #[test]
-fn a_pool_that_never_gives_back_keeps_every_node() {
+fn pool_that_never_consolidates_keeps_every_node() {
     assert_snapshot!(check("
         pool p idle=1m consolidate=never : zone=a price=10
         gang train 2x8gpu
@@ -126,7 +126,7 @@ fn a_pool_that_never_gives_back_keeps_every_node() {
 }
 
 #[test]
-fn even_a_pool_that_never_gives_back_lets_go_of_what_failed_and_of_what_is_not_there_yet() {
+fn pool_that_never_consolidates_releases_failed_and_coming_nodes() {
     assert_snapshot!(check("
         pool p idle=1m consolidate=never : zone=a price=10
         gang train 3x8gpu
@@ -173,7 +173,7 @@ fn an_unused_node_that_is_too_old_is_replaced() {
 }
 
 #[test]
-fn a_used_node_that_is_too_old_takes_nobody_new_and_goes_when_it_is_empty() {
+fn used_node_that_is_too_old_is_retired_and_goes_when_empty() {
     assert_snapshot!(check("
         pool p expire=24h : zone=a price=10
         gang one 1x4gpu
@@ -208,7 +208,7 @@ fn a_used_node_that_is_too_old_takes_nobody_new_and_goes_when_it_is_empty() {
 }
 
 #[test]
-fn a_node_that_grows_too_old_while_its_order_assembles_still_starts_its_gang() {
+fn node_that_expires_while_its_order_assembles_starts_its_gang() {
     assert_snapshot!(check("
         pool p expire=10m warm=1 : zone=a price=10
         plan
@@ -282,7 +282,7 @@ fn all_warm_nodes_too_old_at_once_are_replaced() {
 }
 
 #[test]
-fn stopped_nodes_beyond_what_is_wanted_are_given_back() {
+fn surplus_stopped_nodes_are_released() {
     assert_snapshot!(check("
         pool p stopped=2 : zone=a price=10 start=1m
         plan
@@ -303,7 +303,7 @@ fn stopped_nodes_beyond_what_is_wanted_are_given_back() {
 }
 
 #[test]
-fn idle_nodes_are_stopped_instead_of_given_back_where_stopped_ones_are_wanted() {
+fn idle_nodes_are_stopped_where_stopped_ones_are_wanted() {
     assert_snapshot!(check("
         pool p stopped=1 idle=10m : zone=a price=10 start=1m
         gang train 3x8gpu
@@ -328,7 +328,7 @@ fn idle_nodes_are_stopped_instead_of_given_back_where_stopped_ones_are_wanted() 
 }
 
 #[test]
-fn what_is_kept_goes_when_somebody_waits_for_room_who_cannot_use_it() {
+fn kept_node_goes_when_a_gang_waits_for_room_it_cannot_use() {
     assert_snapshot!(check("
         pool p nodes=2 idle=5m consolidate=never : zone=a price=10; zone=b price=10
         gang first 2x8gpu for=1h if:zone=a
@@ -355,7 +355,7 @@ fn what_is_kept_goes_when_somebody_waits_for_room_who_cannot_use_it() {
 }
 
 #[test]
-fn a_node_that_others_use_is_kept_and_its_idle_time_begins_when_they_are_gone() {
+fn idle_time_begins_when_other_workloads_are_gone() {
     assert_snapshot!(check("
         pool p idle=10m stopped=1 : zone=a price=10 start=1m max=1
         gang train 1x8gpu
@@ -391,7 +391,7 @@ fn a_node_that_others_use_is_kept_and_its_idle_time_begins_when_they_are_gone() 
 }
 
 #[test]
-fn others_keep_a_node_that_is_not_ready_for_a_moment_and_none_that_never_is() {
+fn other_workloads_keep_a_node_briefly_not_ready_but_no_failed_one() {
     assert_snapshot!(check("
         pool p idle=10m : zone=a price=10
         gang train 1x8gpu

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use crate::dsl::check;
 
 #[test]
-fn scheduled_nodes_are_asked_for_so_early_that_they_are_there_in_time() {
+fn scheduled_nodes_are_requested_early_enough() {
     assert_snapshot!(check("
         epoch 2026-01-05T07:00:00Z
         pool p schedule=0_8_*_*_*/UTC/10h/2 : zone=a price=10 boot=5m
@@ -32,7 +32,7 @@ fn scheduled_nodes_are_asked_for_so_early_that_they_are_there_in_time() {
 }
 
 #[test]
-fn when_the_hours_are_over_scheduled_nodes_go_as_soon_as_they_were_idle_for_long_enough() {
+fn scheduled_nodes_go_after_the_hours_and_their_idle_time() {
     assert_snapshot!(check("
         epoch 2026-01-05T08:00:00Z
         pool p idle=10m schedule=0_8_*_*_*/UTC/1h/2 : zone=a price=10
@@ -229,7 +229,7 @@ fn a_forecast_is_bounded_by_what_its_pool_allows_it() {
 }
 
 #[test]
-fn a_forecast_that_only_tells_buys_nothing() {
+fn forecast_that_only_reports_buys_nothing() {
     assert_snapshot!(check("
         pool p forecast=only : zone=a price=10
         expect p 3,3

@@ -1,4 +1,4 @@
-//! What a pool keeps ready ahead of need: warm nodes and a buffer, within its limits and after everybody who waits.
+//! What a pool keeps ready ahead of need: warm nodes and a buffer, within its limits and after waiting gangs.
 
 use insta::assert_snapshot;
 
@@ -46,7 +46,7 @@ fn a_gang_that_finds_its_nodes_warm_starts_at_once() {
 }
 
 #[test]
-fn when_a_gang_ends_what_is_more_than_warm_goes() {
+fn nodes_above_the_warm_target_are_released_when_a_gang_ends() {
     assert_snapshot!(check("
         pool p warm=1 idle=10m : zone=a price=10
         plan
@@ -175,7 +175,7 @@ fn limits_hold_with_orders_and_stock_in_one_plan() {
 }
 
 #[test]
-fn whoever_waits_for_room_comes_before_those_who_may_come() {
+fn waiting_gangs_come_before_expected_ones() {
     assert_snapshot!(check("
         pool p warm=3 nodes=4 : zone=a price=10
         plan
@@ -244,7 +244,7 @@ fn nothing_is_stocked_from_an_offering_that_is_avoided() {
 }
 
 #[test]
-fn what_is_stocked_comes_from_elsewhere_when_the_cheapest_ran_out() {
+fn stock_comes_from_elsewhere_when_the_cheapest_ran_out() {
     assert_snapshot!(check("
         pool p warm=2 : zone=a price=10 ; zone=b price=12
         plan
@@ -268,7 +268,7 @@ fn stock_is_bought_where_it_is_paid_for_already() {
 }
 
 #[test]
-fn a_target_that_is_lowered_gives_back_what_is_under_way_at_once() {
+fn lowered_target_releases_coming_nodes_at_once() {
     assert_snapshot!(check("
         pool p warm=3 idle=10m : zone=a price=10
         plan

@@ -1,4 +1,4 @@
-//! What a delay costs, by priority, by what was said of it and by deadline.
+//! What a delay costs, by priority, declared cost and deadline.
 
 use insta::assert_snapshot;
 
@@ -47,7 +47,7 @@ fn urgency_is_how_much_more_the_delay_of_a_higher_priority_counts() {
 }
 
 #[test]
-fn with_the_usual_urgency_the_same_one_is_stopped() {
+fn with_the_default_urgency_the_same_gang_is_stopped() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low 1x8gpu preemptible for=10h
@@ -108,7 +108,7 @@ fn a_delay_that_costs_nothing_is_waited_out() {
 }
 
 #[test]
-fn a_dear_delay_makes_even_a_long_run_stop() {
+fn expensive_delay_stops_even_a_long_run() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low 1x8gpu preemptible for=20h
@@ -170,7 +170,7 @@ fn a_deadline_that_waiting_meets_changes_nothing() {
 }
 
 #[test]
-fn a_deadline_that_is_lost_already_costs_nobody_his_work() {
+fn missed_deadline_costs_no_gang_its_work() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low 1x8gpu preemptible for=20h
@@ -190,7 +190,7 @@ fn a_deadline_that_is_lost_already_costs_nobody_his_work() {
 }
 
 #[test]
-fn the_wait_that_was_counts_when_waiting_is_compared_again() {
+fn time_waited_already_counts_when_waiting_is_compared_again() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low 1x8gpu preemptible for=10h
@@ -218,7 +218,7 @@ fn the_wait_that_was_counts_when_waiting_is_compared_again() {
 }
 
 #[test]
-fn the_planner_looks_again_when_waiting_has_become_as_dear() {
+fn planner_wakes_when_waiting_has_become_as_expensive() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low 1x8gpu preemptible for=10h

@@ -1,4 +1,4 @@
-//! All ways to start a gang are compared in one sum, and the figures are told.
+//! All ways to start a gang are compared in one sum, and the comparison is reported.
 
 mod delay;
 mod prices;

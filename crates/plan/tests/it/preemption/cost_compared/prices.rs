@@ -1,4 +1,4 @@
-//! What each way costs: buying, shrinking, taking back, turns, moving.
+//! What each way costs: buying, shrinking, reclaiming, rotating, moving.
 
 use insta::assert_snapshot;
 
@@ -48,7 +48,7 @@ fn where_nothing_was_done_yet_preempting_is_cheaper_than_buying() {
 }
 
 #[test]
-fn who_may_not_buy_is_left_with_the_rest() {
+fn gang_that_may_not_buy_compares_the_other_ways() {
     assert_snapshot!(check("
         node a1 gpus=8
         pool p : zone=a price=8 boot=5m
@@ -70,7 +70,7 @@ fn who_may_not_buy_is_left_with_the_rest() {
 }
 
 #[test]
-fn with_nodes_that_cost_more_the_work_of_others_is_worth_more() {
+fn work_of_victims_is_worth_more_where_nodes_cost_more() {
     assert_snapshot!(check("
         node a1 gpus=8
         pool p : zone=a price=800 boot=5m
@@ -179,7 +179,7 @@ fn reclaiming_is_compared_with_waiting() {
 }
 
 #[test]
-fn what_was_lent_is_bought_anew_where_that_is_cheaper_and_in_time() {
+fn lent_nodes_are_bought_anew_where_cheaper_and_in_time() {
     assert_snapshot!(check("
         policy muster
         node a1 gpus=8
@@ -203,7 +203,7 @@ fn what_was_lent_is_bought_anew_where_that_is_cheaper_and_in_time() {
 }
 
 #[test]
-fn what_was_lent_is_taken_back_where_buying_takes_too_long() {
+fn lent_nodes_are_reclaimed_where_buying_takes_too_long() {
     assert_snapshot!(check("
         policy muster
         node a1 gpus=8
@@ -228,7 +228,7 @@ fn what_was_lent_is_taken_back_where_buying_takes_too_long() {
 }
 
 #[test]
-fn a_turn_costs_what_it_costs_and_nobody_is_blamed_for_it() {
+fn rotation_cost_is_reported_and_not_counted() {
     assert_snapshot!(check("
         node a1 gpus=8
         queue turns slice=1h
@@ -280,7 +280,7 @@ fn moving_costs_restarts() {
 }
 
 #[test]
-fn shrink_and_preempt_in_one_way_are_called_by_what_is_worse() {
+fn shrinking_and_preempting_together_is_reported_as_preempting() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang big 1..2x8gpu for=10h

@@ -1,11 +1,11 @@
-//! What is told of them, and to whom.
+//! What is reported of the comparison, and when.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn who_has_no_other_way_than_to_wait_is_told_no_figures() {
+fn gang_that_can_only_wait_is_told_no_figures() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang firm 1x8gpu for=10h
@@ -23,7 +23,7 @@ fn who_has_no_other_way_than_to_wait_is_told_no_figures() {
 }
 
 #[test]
-fn two_who_come_at_once_are_compared_each_for_itself() {
+fn two_gangs_submitted_at_once_are_compared_separately() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang old 1x8gpu preemptible for=20h
@@ -55,7 +55,7 @@ fn two_who_come_at_once_are_compared_each_for_itself() {
 }
 
 #[test]
-fn nobody_is_told_to_leave_before_what_was_bought_is_there() {
+fn no_victim_is_evicted_before_bought_nodes_are_ready() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         pool p nodes=1 : zone=a price=8 boot=5m
@@ -90,7 +90,7 @@ fn nobody_is_told_to_leave_before_what_was_bought_is_there() {
 }
 
 #[test]
-fn what_was_compared_is_told_as_long_as_the_order_assembles() {
+fn comparison_is_reported_while_the_order_assembles() {
     assert_snapshot!(check("
         node a1 gpus=8
         pool p : zone=a price=10

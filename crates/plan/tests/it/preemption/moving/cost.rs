@@ -127,7 +127,7 @@ fn nodes_are_bought_where_moving_would_lose_more() {
 }
 
 #[test]
-fn who_is_moved_starts_again_at_once_and_keeps_its_work() {
+fn moved_gang_restarts_at_once_and_keeps_its_work() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang hold 1x4gpu for=10m if:hostname=a1

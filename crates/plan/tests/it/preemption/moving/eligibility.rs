@@ -1,11 +1,11 @@
-//! Who is not moved.
+//! Which gangs are not moved.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn who_would_not_fit_elsewhere_is_not_moved() {
+fn gang_that_does_not_fit_elsewhere_is_not_moved() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang one 1x5gpu preemptible for=10h save=told if:hostname=a1
@@ -27,7 +27,7 @@ fn who_would_not_fit_elsewhere_is_not_moved() {
 }
 
 #[test]
-fn where_everybody_must_stay_where_it_is_nobody_is_moved() {
+fn no_gang_is_moved_where_all_are_bound_to_their_place() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang one 1x4gpu preemptible for=10h save=told if:hostname=a1
@@ -49,7 +49,7 @@ fn where_everybody_must_stay_where_it_is_nobody_is_moved() {
 }
 
 #[test]
-fn who_is_not_preemptible_is_not_moved() {
+fn non_preemptible_gang_is_not_moved() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang hold 1x4gpu for=10m if:hostname=a1
@@ -131,7 +131,7 @@ fn an_elastic_gang_may_be_moved() {
 }
 
 #[test]
-fn who_has_not_run_for_its_minimum_runtime_is_not_moved() {
+fn gang_within_its_minimum_runtime_is_not_moved() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang hold 1x4gpu for=10m if:hostname=a1
@@ -210,7 +210,7 @@ fn a_queue_that_allows_no_evictions_allows_no_moves() {
 }
 
 #[test]
-fn who_was_moved_once_is_not_moved_again() {
+fn gang_that_was_moved_once_is_not_moved_again() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang hold 1x4gpu for=10m if:hostname=a1

@@ -1,4 +1,4 @@
-//! Small gangs are moved aside where there is room enough but in the wrong places.
+//! Small gangs are moved where there is room enough but in the wrong places.
 
 mod cost;
 mod eligibility;

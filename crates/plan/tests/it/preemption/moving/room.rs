@@ -1,11 +1,11 @@
-//! Room is made in the right place, by one or by several, and only where it is lacking.
+//! Moving one or several gangs makes room in the right place, and only where it is lacking.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn one_that_may_be_elsewhere_moves_and_one_that_may_not_stays() {
+fn gang_that_fits_elsewhere_is_moved_and_one_that_does_not_stays() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang hold 1x4gpu for=10m if:hostname=a1
@@ -40,7 +40,7 @@ fn one_that_may_be_elsewhere_moves_and_one_that_may_not_stays() {
 }
 
 #[test]
-fn nobody_moves_where_there_is_room_in_the_right_place() {
+fn no_gang_is_moved_where_there_is_room_in_the_right_place() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang one 1x4gpu preemptible for=10h save=told if:hostname=a1
@@ -62,7 +62,7 @@ fn nobody_moves_where_there_is_room_in_the_right_place() {
 }
 
 #[test]
-fn nobody_moves_to_tidy_up() {
+fn no_gang_is_moved_to_tidy_up() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang one 1x4gpu preemptible for=10h save=told if:hostname=a1
@@ -82,7 +82,7 @@ fn nobody_moves_to_tidy_up() {
 }
 
 #[test]
-fn two_move_where_both_fit_elsewhere() {
+fn two_gangs_are_moved_where_both_fit_elsewhere() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang hold[1..2] 1x4gpu for=10m if:hostname=a1
@@ -123,7 +123,7 @@ fn two_move_where_both_fit_elsewhere() {
 }
 
 #[test]
-fn if_only_one_of_two_fits_elsewhere_neither_moves() {
+fn neither_is_moved_if_only_one_of_two_fits_elsewhere() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang hold 1x4gpu for=10m if:hostname=a1
@@ -155,7 +155,7 @@ fn if_only_one_of_two_fits_elsewhere_neither_moves() {
 }
 
 #[test]
-fn a_rack_is_opened_for_who_must_be_close_together() {
+fn rack_is_freed_for_a_gang_that_requires_one() {
     assert_snapshot!(check("
         node a[1..2] gpus=8 rack=r1
         node b[1..2] gpus=8 rack=r2

@@ -1,11 +1,11 @@
-//! Of those who could make way, those go that lose least, and nobody else.
+//! The candidates that lose least are the victims, and no others.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn of_two_that_would_do_the_younger_is_stopped() {
+fn younger_of_two_possible_victims_is_stopped() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang old 1x8gpu preemptible for=10h
@@ -34,7 +34,7 @@ fn of_two_that_would_do_the_younger_is_stopped() {
 }
 
 #[test]
-fn who_saves_its_work_when_told_is_stopped_before_one_that_began_later() {
+fn gang_that_checkpoints_on_signal_is_stopped_before_a_younger_one() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang saves 1x8gpu preemptible for=10h save=told
@@ -63,7 +63,7 @@ fn who_saves_its_work_when_told_is_stopped_before_one_that_began_later() {
 }
 
 #[test]
-fn what_counts_is_the_time_since_the_last_checkpoint() {
+fn time_since_the_last_checkpoint_counts() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang often 1x8gpu preemptible for=10h save=20m
@@ -138,7 +138,7 @@ fn of_two_of_the_same_age_the_smaller_is_stopped() {
 }
 
 #[test]
-fn where_the_loss_is_the_same_one_gang_is_stopped_and_not_eight() {
+fn one_gang_is_stopped_and_not_eight_at_equal_loss() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang eight[1..8] 1x1gpu preemptible for=10h
@@ -216,7 +216,7 @@ fn four_young_gangs_are_stopped_rather_than_one_that_would_lose_a_day() {
 
 /// Two of the four on a node are enough.
 #[test]
-fn who_turns_out_not_to_be_in_the_way_stays() {
+fn candidate_that_is_not_in_the_way_is_spared() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low[1..4] 1x2gpu preemptible for=10h
@@ -244,7 +244,7 @@ fn who_turns_out_not_to_be_in_the_way_stays() {
 }
 
 #[test]
-fn the_cheapest_of_those_on_a_node_leave_it_and_the_dear_ones_stay() {
+fn cheapest_gangs_on_a_node_are_stopped_and_others_spared() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang dear 1x4gpu preemptible for=10h
@@ -300,7 +300,7 @@ fn a_wide_gang_is_stopped_whole_though_one_of_its_nodes_would_do() {
 }
 
 #[test]
-fn those_who_wait_take_what_a_stopped_gang_leaves_besides() {
+fn waiting_gangs_take_other_nodes_of_a_stopped_gang() {
     assert_snapshot!(check("
         policy easy
         node a[1..3] gpus=8
@@ -406,7 +406,7 @@ fn a_share_stops_no_gang_that_holds_whole_gpus_where_a_share_would_do() {
 }
 
 #[test]
-fn where_the_loss_is_the_same_the_lower_priority_is_stopped() {
+fn lower_priority_is_stopped_at_equal_loss() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang mid 1x8gpu preemptible prio=5 for=10h

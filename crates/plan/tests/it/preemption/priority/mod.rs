@@ -1,4 +1,4 @@
-//! Gangs of lower priority make way, whole, for one that then starts.
+//! Gangs of lower priority are preempted, whole, for one that then starts.
 
 mod least_cost;
 mod not_worth_it;

@@ -1,11 +1,11 @@
-//! Nobody is stopped where waiting costs less, and nobody again and again.
+//! No gang is stopped where waiting costs less, and none again and again.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn who_is_nearly_done_is_waited_for() {
+fn gang_that_is_nearly_done_is_waited_for() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low 1x8gpu preemptible for=10h
@@ -25,7 +25,7 @@ fn who_is_nearly_done_is_waited_for() {
 }
 
 #[test]
-fn when_it_does_not_end_as_it_said_its_wait_is_paid_for_in_the_end() {
+fn gang_that_outlives_its_estimate_is_preempted_in_the_end() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low 1x8gpu preemptible for=2h
@@ -53,7 +53,7 @@ fn when_it_does_not_end_as_it_said_its_wait_is_paid_for_in_the_end() {
 }
 
 #[test]
-fn a_gang_is_looked_at_for_another_only_as_often_in_a_cycle_as_the_policy_says() {
+fn victim_searches_in_a_cycle_are_bounded_by_the_policy() {
     assert_snapshot!(check("
         policy fifo-overtake searches=1
         node a[1..2] gpus=8
@@ -78,7 +78,7 @@ fn a_gang_is_looked_at_for_another_only_as_often_in_a_cycle_as_the_policy_says()
 }
 
 #[test]
-fn ten_rounds_of_high_and_low_do_not_stop_anybody_twice_in_vain() {
+fn ten_rounds_of_high_and_low_stop_no_gang_twice_for_nothing() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang low[1..2] 1x8gpu preemptible for=6h save=10m restart=1m

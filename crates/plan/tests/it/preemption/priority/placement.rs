@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use crate::dsl::check;
 
 #[test]
-fn who_must_be_close_together_has_all_of_its_victims_in_one_rack() {
+fn gang_that_requires_a_rack_has_all_victims_in_one_rack() {
     assert_snapshot!(check("
         node a[1..2] gpus=8 rack=r1
         node b[1..2] gpus=8 rack=r2
@@ -39,7 +39,7 @@ fn who_must_be_close_together_has_all_of_its_victims_in_one_rack() {
 }
 
 #[test]
-fn a_rack_with_one_cheap_and_one_dear_victim_is_not_taken_where_another_costs_less() {
+fn rack_with_the_lowest_total_cost_of_victims_is_taken() {
     assert_snapshot!(check("
         node a[1..2] gpus=8 rack=r1
         node b[1..2] gpus=8 rack=r2
@@ -82,7 +82,7 @@ fn a_rack_with_one_cheap_and_one_dear_victim_is_not_taken_where_another_costs_le
 }
 
 #[test]
-fn a_free_node_in_one_rack_and_a_victim_in_the_other_are_not_combined_for_who_must_be_close() {
+fn free_node_and_victim_in_different_racks_do_not_make_a_rack() {
     assert_snapshot!(check("
         node a1 gpus=8 rack=r1
         node b1 gpus=8 rack=r2
@@ -101,7 +101,7 @@ fn a_free_node_in_one_rack_and_a_victim_in_the_other_are_not_combined_for_who_mu
 }
 
 #[test]
-fn nobody_is_stopped_on_nodes_that_would_not_do() {
+fn no_gang_is_stopped_on_unsuitable_nodes() {
     assert_snapshot!(check("
         node a1 gpus=8
         node b1 gpus=8 label:disk=ssd
@@ -123,7 +123,7 @@ fn nobody_is_stopped_on_nodes_that_would_not_do() {
 }
 
 #[test]
-fn nobody_is_stopped_on_a_node_that_will_be_gone() {
+fn no_gang_is_stopped_on_a_node_under_notice() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang low[1..2] 1x8gpu preemptible for=10h
@@ -145,7 +145,7 @@ fn nobody_is_stopped_on_a_node_that_will_be_gone() {
 }
 
 #[test]
-fn who_may_run_on_one_node_only_has_its_victims_there() {
+fn gang_bound_to_one_node_has_its_victims_there() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang low[1..3] 1x8gpu preemptible for=10h
@@ -169,7 +169,7 @@ fn who_may_run_on_one_node_only_has_its_victims_there() {
 
 /// The wide one would free three nodes, but only one of them has the disk.
 #[test]
-fn nodes_that_would_not_do_count_for_nothing_when_victims_are_compared() {
+fn unsuitable_nodes_do_not_count_when_victims_are_compared() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         node b[1..3] gpus=8 label:disk=ssd

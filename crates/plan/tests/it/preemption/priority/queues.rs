@@ -1,11 +1,11 @@
-//! How far a priority reaches: shares, guarantees, limits, and the evictions a queue allows.
+//! How far priority reaches: shares, guarantees, limits, and the eviction budget of a queue.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn across_queues_a_higher_priority_counts_where_queues_have_no_shares() {
+fn higher_priority_counts_across_queues_without_shares() {
     assert_snapshot!(check("
         policy fifo
         node a1 gpus=8
@@ -27,7 +27,7 @@ fn across_queues_a_higher_priority_counts_where_queues_have_no_shares() {
 }
 
 #[test]
-fn across_queues_a_higher_priority_does_not_count_where_queues_have_shares() {
+fn higher_priority_does_not_count_across_queues_with_shares() {
     assert_snapshot!(check("
         policy fair
         node a1 gpus=8
@@ -121,7 +121,7 @@ fn no_more_gangs_of_a_queue_are_stopped_in_an_hour_than_it_allows() {
 }
 
 #[test]
-fn who_will_be_stopped_counts_before_it_is_told() {
+fn pending_eviction_counts_before_the_victim_is_told() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         queue kind evictions=1
@@ -154,7 +154,7 @@ fn who_will_be_stopped_counts_before_it_is_told() {
 }
 
 #[test]
-fn what_a_queue_allows_is_not_enough_for_half_of_a_gang() {
+fn no_gang_is_stopped_if_the_eviction_budget_does_not_suffice() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         queue kind evictions=1
@@ -292,7 +292,7 @@ fn under_its_users_limit_a_gang_takes_the_place_of_one_of_the_same_user() {
 }
 
 #[test]
-fn under_its_queues_limit_a_gang_does_not_wait_for_nodes_that_would_not_help() {
+fn gang_at_its_queue_limit_does_not_wait_for_nodes() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         pool p : zone=a price=1
@@ -317,7 +317,7 @@ fn under_its_queues_limit_a_gang_does_not_wait_for_nodes_that_would_not_help() {
 }
 
 #[test]
-fn one_users_limit_does_not_keep_others_from_having_somebody_make_way() {
+fn limit_of_one_user_does_not_keep_others_from_preempting() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         queue team each=8

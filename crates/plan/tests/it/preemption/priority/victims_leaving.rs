@@ -1,4 +1,4 @@
-//! While others leave, what they leave is held; what comes between is settled, and they start again later.
+//! While victims leave, their seats are held; events meanwhile are settled, and the victims start again later.
 
 use insta::assert_snapshot;
 
@@ -76,7 +76,7 @@ fn the_slowest_to_leave_decides_when_it_starts() {
 }
 
 #[test]
-fn nobody_slips_in_while_others_leave() {
+fn no_gang_takes_seats_that_victims_are_leaving() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang low[1..2] 1x8gpu preemptible for=10h grace=1m
@@ -164,7 +164,7 @@ fn when_the_preemptor_is_cancelled_its_victims_start_again() {
 }
 
 #[test]
-fn when_a_node_is_lost_meanwhile_the_order_is_rolled_back_and_another_way_is_found() {
+fn node_lost_meanwhile_rolls_back_and_other_victims_are_found() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang low[1..2] 1x8gpu preemptible for=10h grace=1m
@@ -204,7 +204,7 @@ fn when_a_node_is_lost_meanwhile_the_order_is_rolled_back_and_another_way_is_fou
 }
 
 #[test]
-fn one_that_does_not_leave_in_time_is_waited_for_no_longer_and_starts_when_it_has_left() {
+fn order_times_out_on_a_slow_victim_and_starts_when_it_has_left() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low 1x8gpu preemptible for=10h grace=1m
@@ -263,7 +263,7 @@ fn two_that_come_at_once_take_the_seats_of_different_gangs() {
 }
 
 #[test]
-fn who_makes_way_for_one_is_not_asked_by_another() {
+fn victim_of_one_gang_is_not_chosen_for_another() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang low[1..2] 1x8gpu preemptible for=10h grace=2m
@@ -300,7 +300,7 @@ fn who_makes_way_for_one_is_not_asked_by_another() {
 }
 
 #[test]
-fn what_was_stopped_goes_before_younger_gangs_of_its_priority() {
+fn preempted_gang_goes_before_younger_gangs_of_its_priority() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low 1x8gpu preemptible for=2h
@@ -334,7 +334,7 @@ fn what_was_stopped_goes_before_younger_gangs_of_its_priority() {
 }
 
 #[test]
-fn what_it_saved_is_kept_and_what_it_did_not_is_lost() {
+fn saved_work_is_kept_and_unsaved_work_is_lost() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang saves 1x8gpu preemptible for=10h save=25m restart=2m
@@ -368,7 +368,7 @@ fn what_it_saved_is_kept_and_what_it_did_not_is_lost() {
 }
 
 #[test]
-fn what_it_does_in_its_grace_is_saved_too_if_it_saves_when_told() {
+fn work_in_the_grace_period_is_saved_if_it_checkpoints_on_signal() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang saves 1x8gpu preemptible for=10h save=told grace=2m

@@ -1,4 +1,4 @@
-//! Gangs of lower priority make way, all members and all roles of them, and only for one that then starts.
+//! Victims are stopped with all members and all roles, and only for a gang that then starts.
 
 use insta::assert_snapshot;
 
@@ -107,7 +107,7 @@ fn free_nodes_and_nodes_of_victims_are_combined() {
 }
 
 #[test]
-fn what_can_be_bought_is_bought_and_others_make_way_for_the_rest_when_it_is_there() {
+fn nodes_are_bought_and_victims_evicted_for_the_rest_when_ready() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         pool p nodes=1 : zone=a price=10
@@ -147,7 +147,7 @@ fn what_can_be_bought_is_bought_and_others_make_way_for_the_rest_when_it_is_ther
 }
 
 #[test]
-fn nobody_is_stopped_for_one_who_would_not_fit_all_the_same() {
+fn no_gang_is_stopped_for_a_preemptor_that_would_still_not_fit() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang firm 1x8gpu for=10h
@@ -187,7 +187,7 @@ fn equal_priorities_never_stop_each_other() {
 }
 
 #[test]
-fn a_lower_priority_stops_nobody() {
+fn lower_priority_stops_no_gang() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang first 1x8gpu preemptible for=10h prio=5
@@ -205,7 +205,7 @@ fn a_lower_priority_stops_nobody() {
 }
 
 #[test]
-fn who_is_not_preemptible_is_not_stopped_by_anybody() {
+fn non_preemptible_gang_is_never_stopped() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang firm 1x8gpu for=10h
@@ -270,7 +270,7 @@ fn a_gang_that_has_not_started_yet_can_be_stopped() {
 }
 
 #[test]
-fn minimum_runtime_does_not_protect_who_has_not_started_yet() {
+fn minimum_runtime_does_not_protect_a_gang_not_started_yet() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low 1x8gpu preemptible for=10h minrun=1h
@@ -308,7 +308,7 @@ fn every_role_of_the_preemptor_must_fit() {
 }
 
 #[test]
-fn if_one_role_does_not_fit_nobody_is_stopped_for_the_other() {
+fn no_gang_is_stopped_if_one_role_does_not_fit() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         node b1 cpu=200
@@ -380,7 +380,7 @@ fn a_gang_that_was_cancelled_is_not_stopped_once_more_for_another() {
 }
 
 #[test]
-fn gangs_without_gpus_make_way_for_each_other_too() {
+fn gangs_without_gpus_preempt_each_other_too() {
     assert_snapshot!(check("
         node a1 cpu=16
         gang low[1..4] 1x4cpu preemptible for=10h
@@ -406,7 +406,7 @@ fn gangs_without_gpus_make_way_for_each_other_too() {
 }
 
 #[test]
-fn who_has_more_than_it_needs_gives_that_up_beside_others_that_are_stopped() {
+fn surplus_is_given_up_beside_gangs_that_are_stopped() {
     assert_snapshot!(check("
         node a[1..5] gpus=8
         gang wide 1..3x8gpu preemptible for=10h

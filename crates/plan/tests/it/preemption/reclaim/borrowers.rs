@@ -1,4 +1,4 @@
-//! Who gives it back, whole or in part, and when.
+//! Which borrowers are reclaimed, whole or in part, and when.
 
 use insta::assert_snapshot;
 
@@ -6,7 +6,7 @@ use crate::dsl::check;
 
 /// Half of it would be a remnant, and the lender's half is the lender's.
 #[test]
-fn a_rigid_gang_that_stands_partly_on_what_was_lent_is_stopped_whole() {
+fn rigid_gang_partly_on_lent_nodes_is_stopped_whole() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
@@ -40,7 +40,7 @@ fn a_rigid_gang_that_stands_partly_on_what_was_lent_is_stopped_whole() {
 }
 
 #[test]
-fn an_elastic_gang_gives_back_what_was_lent_and_goes_on_with_the_rest() {
+fn elastic_gang_gives_back_lent_nodes_and_goes_on_with_the_rest() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
@@ -69,7 +69,7 @@ fn an_elastic_gang_gives_back_what_was_lent_and_goes_on_with_the_rest() {
 }
 
 #[test]
-fn who_is_not_preemptible_keeps_what_was_lent() {
+fn non_preemptible_gang_keeps_lent_nodes() {
     assert_snapshot!(check("
         policy muster
         node a1 gpus=8
@@ -90,7 +90,7 @@ fn who_is_not_preemptible_keeps_what_was_lent() {
 }
 
 #[test]
-fn the_priority_of_the_one_that_borrows_does_not_matter() {
+fn priority_of_the_borrower_does_not_matter() {
     assert_snapshot!(check("
         policy muster
         node a1 gpus=8
@@ -113,7 +113,7 @@ fn the_priority_of_the_one_that_borrows_does_not_matter() {
 
 /// Ten minutes where the queue does not say.
 #[test]
-fn minimum_runtime_protects_who_borrows_only_as_long_as_the_lender_waits() {
+fn minimum_runtime_protects_a_borrower_only_while_the_lender_waits() {
     assert_snapshot!(check("
         policy muster
         node a1 gpus=8
@@ -216,7 +216,7 @@ fn a_gang_that_borrows_and_has_not_started_yet_is_stopped_at_once() {
 }
 
 #[test]
-fn what_was_lent_goes_back_however_often_that_was_in_the_last_hour() {
+fn reclaim_ignores_the_eviction_budget() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
@@ -285,7 +285,7 @@ fn what_is_free_and_what_was_lent_are_combined() {
 }
 
 #[test]
-fn who_loses_least_gives_it_back() {
+fn borrower_that_loses_least_is_reclaimed() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
@@ -339,7 +339,7 @@ fn waiting_is_chosen_where_the_other_ends_in_time_and_would_lose_more() {
 }
 
 #[test]
-fn it_is_back_in_time_though_waiting_would_cost_less() {
+fn guarantee_is_back_in_time_though_waiting_would_cost_less() {
     assert_snapshot!(check("
         policy muster
         node a1 gpus=8
@@ -363,7 +363,7 @@ fn it_is_back_in_time_though_waiting_would_cost_less() {
 }
 
 #[test]
-fn the_whole_time_until_it_is_back_counts_from_when_it_was_wanted() {
+fn reclaim_time_counts_from_the_submission() {
     assert_snapshot!(check("
         policy muster
         node a1 gpus=8
@@ -390,7 +390,7 @@ fn the_whole_time_until_it_is_back_counts_from_when_it_was_wanted() {
 }
 
 #[test]
-fn for_a_share_of_a_gpu_that_was_lent_one_share_comes_back() {
+fn one_gpu_share_is_reclaimed_for_one_gpu_share() {
     assert_snapshot!(check("
         policy muster
         node a1 gpus=1
@@ -419,7 +419,7 @@ fn for_a_share_of_a_gpu_that_was_lent_one_share_comes_back() {
 }
 
 #[test]
-fn who_gave_back_what_was_lent_does_not_take_it_again() {
+fn reclaimed_borrower_does_not_take_it_again() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8

@@ -1,11 +1,11 @@
-//! How far it goes: to the guarantee of the lender, and down to that of who borrows.
+//! How far reclaiming goes: up to the guarantee of the lender, and down to that of the borrower.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn what_was_lent_is_taken_back_from_a_gang_that_runs_on_it() {
+fn lent_nodes_are_reclaimed_from_a_running_gang() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
@@ -38,7 +38,7 @@ fn what_was_lent_is_taken_back_from_a_gang_that_runs_on_it() {
 }
 
 #[test]
-fn it_stops_exactly_at_the_guarantee() {
+fn reclaim_stops_exactly_at_the_guarantee() {
     assert_snapshot!(check("
         policy muster
         node a[1..4] gpus=8
@@ -194,7 +194,7 @@ fn a_queue_beyond_its_guarantee_is_taken_down_to_it_and_no_further() {
 }
 
 #[test]
-fn those_who_are_leaving_already_count_as_gone_when_the_guarantee_is_looked_at() {
+fn leaving_gangs_count_as_gone_for_the_guarantee() {
     assert_snapshot!(check("
         policy muster
         node a[1..3] gpus=8
@@ -231,7 +231,7 @@ fn those_who_are_leaving_already_count_as_gone_when_the_guarantee_is_looked_at()
 }
 
 #[test]
-fn what_others_leave_for_their_own_queue_does_not_make_it_beyond_its_guarantee() {
+fn seats_left_within_a_queue_do_not_put_it_beyond_its_guarantee() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
@@ -265,7 +265,7 @@ fn what_others_leave_for_their_own_queue_does_not_make_it_beyond_its_guarantee()
 }
 
 #[test]
-fn for_a_gang_that_needs_more_than_is_beyond_the_guarantee_nobody_is_stopped() {
+fn no_gang_is_stopped_if_usage_beyond_the_guarantee_is_not_enough() {
     assert_snapshot!(check("
         policy muster
         node a[1..3] gpus=8
@@ -340,7 +340,7 @@ fn in_an_order_without_shares_a_guarantee_is_taken_back_all_the_same() {
 }
 
 #[test]
-fn when_nobody_borrows_too_much_any_more_those_who_make_way_are_not_asked_again() {
+fn victims_are_not_chosen_again_when_no_queue_borrows_too_much() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8

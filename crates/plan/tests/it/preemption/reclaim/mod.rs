@@ -1,4 +1,4 @@
-//! What was lent comes back: from queues beyond their guarantee, down to it, and only as far as the lender's goes.
+//! Lent capacity is reclaimed: from queues beyond their guarantee, down to it, and only as far as the lender's goes.
 
 mod borrowers;
 mod branches;

@@ -1,11 +1,11 @@
-//! What is given up, by whom and how much of it.
+//! Which gangs give up seats, and how many.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn members_above_the_minimum_are_given_up_for_who_waits() {
+fn members_above_the_minimum_are_given_up_for_a_waiting_gang() {
     assert_snapshot!(check("
         node a[1..4] gpus=8
         gang big 2..4x8gpu for=10h
@@ -105,7 +105,7 @@ fn a_lower_priority_does_not() {
 }
 
 #[test]
-fn surplus_goes_before_anybody_is_stopped_however_cheap_that_would_be() {
+fn surplus_is_given_up_before_any_gang_is_stopped() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang big 1..2x8gpu for=10h resize=10m
@@ -303,7 +303,7 @@ fn members_that_leave_a_node_to_itself_go_first() {
 }
 
 #[test]
-fn surplus_in_two_racks_does_not_help_who_must_be_close_together() {
+fn surplus_in_two_racks_does_not_make_a_required_rack() {
     assert_snapshot!(check("
         node a[1..2] gpus=8 rack=r1
         node b[1..2] gpus=8 rack=r2
@@ -326,7 +326,7 @@ fn surplus_in_two_racks_does_not_help_who_must_be_close_together() {
 }
 
 #[test]
-fn who_must_be_close_together_gets_surplus_of_one_rack() {
+fn gang_that_requires_a_rack_gets_surplus_of_one_rack() {
     assert_snapshot!(check("
         node a[1..3] gpus=8 rack=r1
         node b[1..3] gpus=8 rack=r2

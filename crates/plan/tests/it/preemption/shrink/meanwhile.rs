@@ -1,11 +1,11 @@
-//! Who is asked when, and what becomes of it: declined, lost, not wanted any more, grown back.
+//! When gangs are shrunk, and what becomes of it: declined, lost, not wanted any more, grown back.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn who_is_being_resized_is_not_asked_again() {
+fn gang_being_resized_is_not_shrunk_again() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang big 1..3x8gpu for=10h
@@ -37,7 +37,7 @@ fn who_is_being_resized_is_not_asked_again() {
 }
 
 #[test]
-fn who_has_not_started_yet_is_not_asked_for_surplus() {
+fn gang_not_started_yet_is_not_shrunk() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang big 1..2x8gpu for=10h
@@ -57,7 +57,7 @@ fn who_has_not_started_yet_is_not_asked_for_surplus() {
 }
 
 #[test]
-fn where_it_ends_soon_its_surplus_is_waited_for() {
+fn surplus_of_a_gang_that_ends_soon_is_waited_for() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang big 1..2x8gpu for=10h resize=10m
@@ -77,7 +77,7 @@ fn where_it_ends_soon_its_surplus_is_waited_for() {
 }
 
 #[test]
-fn who_gives_up_its_surplus_and_ends_by_itself_has_given_it_up() {
+fn shrinking_gang_that_ends_by_itself_has_given_up_its_surplus() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang big 1..2x8gpu for=10h
@@ -100,7 +100,7 @@ fn who_gives_up_its_surplus_and_ends_by_itself_has_given_it_up() {
 }
 
 #[test]
-fn when_the_one_who_wanted_it_is_cancelled_it_grows_again_later() {
+fn shrunk_gang_grows_again_when_the_preemptor_is_cancelled() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang big 1..2x8gpu for=10h
@@ -211,7 +211,7 @@ fn what_was_given_up_comes_back_when_the_other_has_ended_and_not_before() {
 
 /// It has to settle before it grows.
 #[test]
-fn gangs_that_come_one_after_the_other_do_not_make_it_grow_and_shrink_each_time() {
+fn successive_gangs_do_not_make_it_grow_and_shrink_each_time() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang big 1..2x8gpu for=10h
@@ -243,7 +243,7 @@ fn gangs_that_come_one_after_the_other_do_not_make_it_grow_and_shrink_each_time(
 }
 
 #[test]
-fn surplus_of_a_gang_on_a_node_that_will_be_gone_helps_nobody() {
+fn surplus_on_a_node_under_notice_is_not_used() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang big 1..2x8gpu for=10h

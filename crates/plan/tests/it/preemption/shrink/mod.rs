@@ -1,4 +1,4 @@
-//! Members above the minimum are given up for those who wait, before anybody is stopped.
+//! Members above the minimum are given up for waiting gangs, before any gang is stopped.
 
 mod empty_seats;
 mod given_up;

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use crate::dsl::check;
 
 #[test]
-fn across_queues_surplus_beyond_the_guarantee_is_given_up_whatever_the_priority() {
+fn surplus_beyond_the_guarantee_is_given_up_across_queues() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
@@ -27,7 +27,7 @@ fn across_queues_surplus_beyond_the_guarantee_is_given_up_whatever_the_priority(
 }
 
 #[test]
-fn across_queues_surplus_within_the_guarantee_is_kept() {
+fn surplus_within_the_guarantee_is_kept_across_queues() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
@@ -48,7 +48,7 @@ fn across_queues_surplus_within_the_guarantee_is_kept() {
 }
 
 #[test]
-fn under_its_queues_limit_a_gang_gets_the_surplus_of_another_of_that_queue() {
+fn gang_at_its_queue_limit_gets_surplus_of_the_same_queue() {
     assert_snapshot!(check("
         node a[1..4] gpus=8
         queue team gpu=16

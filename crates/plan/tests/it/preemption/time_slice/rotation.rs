@@ -1,12 +1,12 @@
-//! Whose turn it is, and that all have theirs.
+//! Which gang gets the next slice, and that all get theirs.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
-/// Whatever it loses: else the one with the long restart would never yield.
+/// Whatever it loses: otherwise the gang with the long restart would never be rotated.
 #[test]
-fn of_those_whose_slice_is_over_the_one_that_ran_longest_makes_way() {
+fn gang_that_ran_longest_past_its_slice_is_rotated() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         queue turns slice=1h
@@ -36,7 +36,7 @@ fn of_those_whose_slice_is_over_the_one_that_ran_longest_makes_way() {
 }
 
 #[test]
-fn who_has_only_just_had_its_turn_lets_others_have_a_slice_first() {
+fn rotated_gang_lets_others_have_a_slice_first() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         queue turns slice=1h
@@ -74,7 +74,7 @@ fn who_has_only_just_had_its_turn_lets_others_have_a_slice_first() {
 }
 
 #[test]
-fn a_long_restart_does_not_keep_anybody_from_yielding() {
+fn long_restart_does_not_prevent_rotation() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         queue turns slice=1h
@@ -203,7 +203,7 @@ fn a_wide_gang_is_rotated_whole_for_a_small_one() {
 }
 
 #[test]
-fn who_has_had_its_turn_waits_behind_those_who_have_not() {
+fn rotated_gang_waits_behind_those_without_a_slice_yet() {
     assert_snapshot!(check("
         node a1 gpus=8
         queue turns slice=1h

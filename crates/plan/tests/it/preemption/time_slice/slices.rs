@@ -1,11 +1,11 @@
-//! When a slice is over, for whom, and what that may cost.
+//! When a slice is over, for which gangs, and what rotating may cost.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn when_its_slice_is_over_it_is_anothers_turn() {
+fn gang_is_rotated_out_when_its_slice_is_over() {
     assert_snapshot!(check("
         node a1 gpus=8
         queue turns slice=1h
@@ -33,7 +33,7 @@ fn when_its_slice_is_over_it_is_anothers_turn() {
 }
 
 #[test]
-fn before_that_it_is_left_alone_and_looked_at_when_it_is_over() {
+fn gang_runs_until_its_slice_is_over_and_the_planner_wakes_then() {
     assert_snapshot!(check("
         node a1 gpus=8
         queue turns slice=1h
@@ -54,7 +54,7 @@ fn before_that_it_is_left_alone_and_looked_at_when_it_is_over() {
 }
 
 #[test]
-fn if_nobody_waits_it_runs_on() {
+fn gang_is_not_rotated_if_no_gang_waits() {
     assert_snapshot!(check("
         node a1 gpus=8
         queue turns slice=1h
@@ -71,7 +71,7 @@ fn if_nobody_waits_it_runs_on() {
 }
 
 #[test]
-fn if_who_waits_fits_elsewhere_it_runs_on() {
+fn gang_is_not_rotated_if_the_waiting_gang_fits_elsewhere() {
     assert_snapshot!(check("
         node a1 gpus=8
         queue turns slice=1h
@@ -92,7 +92,7 @@ fn if_who_waits_fits_elsewhere_it_runs_on() {
 }
 
 #[test]
-fn a_lower_priority_has_no_turn() {
+fn lower_priority_gets_no_slice() {
     assert_snapshot!(check("
         node a1 gpus=8
         queue turns slice=1h
@@ -132,7 +132,7 @@ fn a_higher_priority_does_not_wait_for_the_slice_to_end() {
 }
 
 #[test]
-fn a_gang_of_another_queue_has_no_turn() {
+fn gang_of_another_queue_gets_no_slice() {
     assert_snapshot!(check("
         policy muster
         node a1 gpus=8
@@ -156,7 +156,7 @@ fn a_gang_of_another_queue_has_no_turn() {
 }
 
 #[test]
-fn who_is_not_preemptible_keeps_its_turn() {
+fn non_preemptible_gang_is_not_rotated() {
     assert_snapshot!(check("
         node a1 gpus=8
         queue turns slice=1h
@@ -231,7 +231,7 @@ fn a_long_restart_makes_the_slice_longer() {
 }
 
 #[test]
-fn the_policy_says_what_turns_may_cost() {
+fn policy_bounds_what_rotation_may_cost() {
     assert_snapshot!(check("
         policy fifo overhead=100
         node a1 gpus=8
@@ -305,7 +305,7 @@ fn a_gang_that_saves_by_itself_is_rotated_when_little_is_lost() {
 }
 
 #[test]
-fn turns_count_among_the_evictions_of_an_hour() {
+fn rotations_count_among_the_evictions_of_an_hour() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         queue turns slice=1h evictions=1

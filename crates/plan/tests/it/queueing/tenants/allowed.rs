@@ -89,7 +89,7 @@ fn declared_priority_counts_only_where_a_queue_says_so() {
 }
 
 #[test]
-fn refused_gang_is_in_the_way_of_nobody() {
+fn refused_gang_holds_up_no_other() {
     assert_snapshot!(check("
         policy muster
         node a1 gpus=8

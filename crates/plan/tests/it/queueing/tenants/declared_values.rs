@@ -1,11 +1,11 @@
-//! Absurd values in one queue do not keep another from its guarantee, nor jump those that are due.
+//! Absurd values in one queue do not keep another from its guarantee, nor go before gangs that are due.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn absurd_cost_of_a_pause_does_not_keep_what_was_lent() {
+fn absurd_pause_cost_does_not_prevent_reclaim() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
@@ -32,7 +32,7 @@ fn absurd_cost_of_a_pause_does_not_keep_what_was_lent() {
 }
 
 #[test]
-fn absurd_restart_and_min_runtime_do_not_keep_what_was_lent() {
+fn absurd_restart_and_min_runtime_do_not_prevent_reclaim() {
     assert_snapshot!(check("
         policy muster
         node a1 gpus=8
@@ -61,7 +61,7 @@ fn absurd_restart_and_min_runtime_do_not_keep_what_was_lent() {
 
 /// Moving `wide` costs less than reclaiming from `wide` and `x`; a right to reclaim stays one when moving is cheaper.
 #[test]
-fn absurd_restart_of_a_movable_gang_does_not_keep_what_was_lent() {
+fn absurd_restart_of_a_movable_gang_does_not_prevent_reclaim() {
     assert_snapshot!(check("
         policy muster
         node a[1..5] gpus=8
@@ -111,7 +111,7 @@ fn absurd_restart_of_a_movable_gang_does_not_keep_what_was_lent() {
     ");
 }
 
-/// `late` starts beside `mine` that waits, and says that it must run for years.
+/// `late` starts beside `mine` that waits, and declares that it must run for years.
 #[test]
 fn borrower_that_starts_while_a_lender_waits_does_not_make_it_wait_anew() {
     assert_snapshot!(check("
@@ -164,7 +164,7 @@ fn borrower_that_starts_while_a_lender_waits_does_not_make_it_wait_anew() {
 }
 
 #[test]
-fn near_deadline_goes_behind_those_that_were_due_before_it_came() {
+fn near_deadline_goes_behind_gangs_that_were_due_before() {
     assert_snapshot!(check("
         policy muster
         node a1 gpus=8

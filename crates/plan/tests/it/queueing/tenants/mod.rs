@@ -1,4 +1,4 @@
-//! What a gang declares does not take from others what they can count on.
+//! What a gang declares does not take from other queues what they can count on.
 
 mod allowed;
 mod declared_values;

@@ -1,11 +1,11 @@
-//! Gangs that cannot be preempted never hold what was lent.
+//! Gangs that cannot be preempted never hold lent capacity.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn non_preemptible_gang_waits_rather_than_hold_what_was_lent() {
+fn non_preemptible_gang_waits_rather_than_hold_lent_capacity() {
     assert_snapshot!(check("
         policy muster
         node a[1..3] gpus=8
@@ -92,7 +92,7 @@ fn preemptible_gangs_do_not_use_up_the_cover_of_others() {
 }
 
 #[test]
-fn capacity_that_nobody_is_guaranteed_takes_non_preemptible_gangs() {
+fn unguaranteed_capacity_takes_non_preemptible_gangs() {
     assert_snapshot!(check("
         policy muster
         node a[1..4] gpus=8
@@ -121,7 +121,7 @@ fn without_any_guarantee_nothing_is_held_back() {
 }
 
 #[test]
-fn what_a_parent_has_beyond_its_children_covers_them() {
+fn guarantee_of_a_parent_beyond_its_children_covers_them() {
     assert_snapshot!(check("
         policy muster
         node a[1..6] gpus=8

@@ -47,7 +47,7 @@ fn kueue_3779_two_borrowers_do_not_take_back_and_forth_from_each_other() {
 }
 
 #[test]
-fn kueue_7101_a_gang_that_was_reclaimed_does_not_stop_the_one_it_made_way_for() {
+fn kueue_7101_reclaimed_gang_does_not_stop_its_preemptor() {
     assert_snapshot!(check("
         policy fair
         node a[1..2] gpus=8
@@ -77,7 +77,7 @@ fn kueue_7101_a_gang_that_was_reclaimed_does_not_stop_the_one_it_made_way_for() 
 }
 
 #[test]
-fn kueue_14543_priorities_and_guarantees_pull_in_different_ways_and_nothing_loops() {
+fn kueue_14543_opposed_priorities_and_guarantees_do_not_loop() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8
@@ -109,7 +109,7 @@ fn kueue_14543_priorities_and_guarantees_pull_in_different_ways_and_nothing_loop
 }
 
 #[test]
-fn kueue_12541_a_gang_that_can_never_be_served_does_not_keep_the_planner_busy() {
+fn kueue_12541_infeasible_gang_does_not_keep_the_planner_busy() {
     assert_snapshot!(check("
         policy muster
         node a[1..2] gpus=8

@@ -1,4 +1,4 @@
-//! What users of other schedulers complain of, by issue. Each case is what happens here instead.
+//! Problems that users of other schedulers reported, by issue. Each case is what happens here instead.
 
 mod failures;
 mod loops;

@@ -1,4 +1,4 @@
-//! Who is stopped for whom.
+//! Which gangs are stopped for which.
 
 use insta::assert_snapshot;
 
@@ -106,7 +106,7 @@ fn volcano_5984_where_one_suffices_one_is_stopped_and_not_ten() {
 }
 
 #[test]
-fn volcano_pr_5011_nobody_is_stopped_for_a_preemptor_that_would_not_fit_all_the_same() {
+fn volcano_pr_5011_no_victims_for_a_preemptor_that_would_not_fit() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang firm 1x8gpu for=10h
@@ -130,7 +130,7 @@ fn volcano_pr_5011_nobody_is_stopped_for_a_preemptor_that_would_not_fit_all_the_
 }
 
 #[test]
-fn volcano_pr_5011_nobody_is_stopped_for_a_preemptor_over_its_queues_limit() {
+fn volcano_pr_5011_no_victims_for_a_preemptor_over_its_queue_limit() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         queue small gpu=8
@@ -154,7 +154,7 @@ fn volcano_pr_5011_nobody_is_stopped_for_a_preemptor_over_its_queues_limit() {
 }
 
 #[test]
-fn volcano_2884_a_victim_is_stopping_and_then_waits_and_never_runs_in_between() {
+fn volcano_2884_victim_stops_then_waits_and_never_runs_in_between() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang low 1x8gpu preemptible for=10h grace=1m
@@ -206,7 +206,7 @@ fn kai_pr_2012_a_gang_that_ends_while_it_is_told_to_stop_has_ended() {
 }
 
 #[test]
-fn koordinator_1799_members_that_hold_seats_and_have_not_started_can_be_preempted() {
+fn koordinator_1799_members_that_have_not_started_can_be_preempted() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang low 2x8gpu preemptible for=10h

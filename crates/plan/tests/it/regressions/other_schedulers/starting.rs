@@ -1,11 +1,11 @@
-//! Gangs that block each other, starve, or have nodes bought in vain.
+//! Gangs that block each other, starve, or have nodes bought for nothing.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn volcano_3373_two_gangs_that_each_want_all_nodes_start_one_after_the_other() {
+fn volcano_3373_two_gangs_that_want_all_nodes_start_in_turn() {
     assert_snapshot!(check("
         node a[1..4] gpus=1
         gang one 4x1gpu for=1h
@@ -24,7 +24,7 @@ fn volcano_3373_two_gangs_that_each_want_all_nodes_start_one_after_the_other() {
 }
 
 #[test]
-fn scheduler_plugins_713_nobody_waits_for_the_tenth_seat_with_nine_taken() {
+fn scheduler_plugins_713_no_gang_waits_with_nine_of_ten_seats() {
     assert_snapshot!(check("
         node a[1..9] gpus=1
         node z1 gpus=1
@@ -113,7 +113,7 @@ fn volcano_1901_a_large_gang_is_not_starved_by_small_ones() {
 }
 
 #[test]
-fn kueue_8309_a_gang_that_waits_for_one_kind_of_node_does_not_hold_up_another_kind() {
+fn kueue_8309_waiting_for_one_kind_of_node_holds_up_no_other_kind() {
     assert_snapshot!(check("
         policy fifo
         node a1 gpus=8 label:kind=a
@@ -163,7 +163,7 @@ fn volcano_4710_nodes_are_not_bought_for_a_gang_that_its_quota_keeps_out() {
 }
 
 #[test]
-fn autoscaler_pr_9806_nodes_are_not_bought_for_what_others_are_told_to_leave() {
+fn autoscaler_pr_9806_no_nodes_bought_for_seats_being_evicted() {
     assert_snapshot!(check("
         node a1 gpus=8
         pool p : zone=a price=10
@@ -189,7 +189,7 @@ fn autoscaler_pr_9806_nodes_are_not_bought_for_what_others_are_told_to_leave() {
 }
 
 #[test]
-fn grove_226_who_waits_is_told_why_and_until_when() {
+fn grove_226_waiting_gang_is_told_why_and_until_when() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang firm 1x8gpu for=10h

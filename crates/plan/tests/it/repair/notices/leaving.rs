@@ -1,11 +1,11 @@
-//! Nodes that are about to go are left in time, and nobody new comes to them.
+//! Gangs leave nodes under notice in time, and no gang is placed on them.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn nobody_new_is_placed_on_a_node_that_will_be_gone() {
+fn no_gang_is_placed_on_a_node_under_notice() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         notice a1 1h
@@ -174,7 +174,7 @@ fn one_that_ends_before_that_is_left_alone_though_it_would_fit_elsewhere() {
 }
 
 #[test]
-fn if_it_does_not_end_as_it_said_it_leaves_in_time_all_the_same() {
+fn gang_that_outlives_its_estimate_leaves_in_time_all_the_same() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang train 2x8gpu for=2h save=told grace=2m
@@ -195,7 +195,7 @@ fn if_it_does_not_end_as_it_said_it_leaves_in_time_all_the_same() {
 }
 
 #[test]
-fn who_is_not_preemptible_leaves_all_the_same() {
+fn non_preemptible_gang_leaves_all_the_same() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang train 2x8gpu for=10h save=told grace=2m
@@ -229,7 +229,7 @@ fn minimum_runtime_does_not_hold_it_there() {
 }
 
 #[test]
-fn what_leaves_a_node_that_will_be_gone_is_no_eviction() {
+fn leaving_a_node_under_notice_is_no_eviction() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         queue kind evictions=0
@@ -369,7 +369,7 @@ fn two_notices_are_left_one_with_the_other() {
 }
 
 #[test]
-fn an_elastic_gang_below_its_minimum_without_the_node_stops_as_a_rigid_one_does() {
+fn elastic_gang_below_its_minimum_without_the_node_is_stopped() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang big 2..3x8gpu for=10h save=told grace=2m
@@ -391,7 +391,7 @@ fn an_elastic_gang_below_its_minimum_without_the_node_stops_as_a_rigid_one_does(
 }
 
 #[test]
-fn an_order_for_a_gang_does_not_count_on_a_node_that_will_be_gone() {
+fn order_does_not_use_a_node_under_notice() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         pool p : zone=a price=10
@@ -402,7 +402,7 @@ fn an_order_for_a_gang_does_not_count_on_a_node_that_will_be_gone() {
 }
 
 #[test]
-fn an_order_that_holds_seats_on_a_node_that_will_be_gone_is_drawn_up_anew() {
+fn order_with_seats_on_a_node_under_notice_is_drawn_up_anew() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         pool p : zone=a price=10
@@ -419,7 +419,7 @@ fn an_order_that_holds_seats_on_a_node_that_will_be_gone_is_drawn_up_anew() {
 }
 
 #[test]
-fn a_bought_node_that_will_be_gone_before_its_order_is_complete_is_not_used() {
+fn bought_node_under_notice_before_completion_is_not_used() {
     assert_snapshot!(check("
         node a1 gpus=8
         pool p : zone=a price=10
@@ -438,7 +438,7 @@ fn a_bought_node_that_will_be_gone_before_its_order_is_complete_is_not_used() {
 }
 
 #[test]
-fn nobody_makes_way_on_a_node_that_will_be_gone() {
+fn no_gang_is_preempted_on_a_node_under_notice() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang firm 1x8gpu for=10h if:hostname=a2
@@ -460,7 +460,7 @@ fn nobody_makes_way_on_a_node_that_will_be_gone() {
 }
 
 #[test]
-fn who_makes_way_for_another_leaves_a_failing_node_as_it_was_told() {
+fn victim_on_a_failing_node_leaves_as_it_was_told() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang low 2x8gpu preemptible for=10h save=told grace=5m

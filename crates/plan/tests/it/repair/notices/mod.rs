@@ -1,4 +1,4 @@
-//! Nodes that are about to go are left in time; nodes that failed too often are left alone for a while.
+//! Gangs leave nodes under notice in time; nodes that failed too often are quarantined.
 
 mod leaving;
 mod quarantine;

@@ -1,11 +1,11 @@
-//! Nodes that failed too often are left alone for a while.
+//! Nodes that failed too often are quarantined for a while.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn a_node_that_failed_once_is_trusted_when_it_comes_back() {
+fn node_that_failed_once_is_used_when_it_comes_back() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang train 1x8gpu for=10h
@@ -27,7 +27,7 @@ fn a_node_that_failed_once_is_trusted_when_it_comes_back() {
 }
 
 #[test]
-fn a_node_that_failed_twice_within_a_day_is_left_alone_for_half_an_hour() {
+fn node_that_failed_twice_in_a_day_is_quarantined_for_half_an_hour() {
     assert_snapshot!(check("
         node a1 gpus=8
         node z1 gpus=8 label:own=z
@@ -78,7 +78,7 @@ fn a_node_that_failed_twice_within_a_day_is_left_alone_for_half_an_hour() {
 }
 
 #[test]
-fn twice_as_long_after_each_further_failure() {
+fn quarantine_doubles_with_each_further_failure() {
     assert_snapshot!(check("
         node a1 gpus=8
         node z1 gpus=8 label:own=z
@@ -127,7 +127,7 @@ fn twice_as_long_after_each_further_failure() {
 }
 
 #[test]
-fn a_day_without_failure_and_it_begins_anew() {
+fn day_without_failure_resets_the_quarantine() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang train 1x8gpu for=100h
@@ -157,7 +157,7 @@ fn a_day_without_failure_and_it_begins_anew() {
 }
 
 #[test]
-fn a_node_that_nobody_used_is_not_blamed_for_going() {
+fn unused_node_is_not_blamed_for_going() {
     assert_snapshot!(check("
         node a1 gpus=8
         lost a1
@@ -199,7 +199,7 @@ fn a_node_that_went_as_announced_is_not_blamed() {
 }
 
 #[test]
-fn another_node_is_used_while_one_is_left_alone() {
+fn another_node_is_used_while_one_is_quarantined() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang train 1x8gpu for=10h
