@@ -358,7 +358,7 @@ impl<'w> Scratch<'w> {
     }
     /// The members of a spread group on each node.
     pub(crate) fn node_counts(&self, group: SpreadGroup) -> &NodeCounts {
-        self.spread_counts.as_ref().expect("a word was asked for").get(group)
+        self.spread_counts.as_ref().expect("a group was numbered").get(group)
     }
     /// Counts members that took seats in their spread groups.
     pub(crate) fn count_spread(&mut self, gang: &Gang, seats: &[Seat]) {
@@ -372,7 +372,7 @@ impl<'w> Scratch<'w> {
         for (at, role) in gang.spec.roles.iter().enumerate() {
             for among in spread_groups(role) {
                 let group = self.group(among);
-                let spread_counts = self.spread_counts.as_mut().expect("just asked");
+                let spread_counts = self.spread_counts.as_mut().expect("just numbered");
                 self.journal.push(Saved::NodeCounts(group, spread_counts.saved(group)));
                 for seat in seats.iter().filter(|seat| usize::from(seat.role) == at) {
                     if let Some(node) = world.node(seat.node) {

@@ -19,7 +19,7 @@ use crate::provision::{
 };
 
 /// Starts one gang in the cheapest way there is, or says why it waits.
-pub(crate) fn serve_gang<'w>(
+pub(super) fn serve_gang<'w>(
     cycle: &mut Cycle<'w>,
     id: GangId,
     gang: &Gang,
@@ -165,13 +165,13 @@ fn start_by_preempting<'w>(
     holes: &mut Holes<'w>,
     plan: &mut Plan,
 ) -> Verdict {
-    let (mut spec, told) = preempt::hold_and_evict(cycle, id, victims);
+    let (mut spec, evictions) = preempt::hold_and_evict(cycle, id, victims);
     spec.ways.clone_from(&ways);
     holes.sit_over(cycle, gang, &victims.seats);
     quota::charge(&mut cycle.scratch, gang);
     let (order, deadline, leaving) = (spec.id, spec.deadline, spec.after.len() as u32);
     cycle.wake = earliest(cycle.wake, Some(deadline));
-    let actions = std::iter::once(Action::Order(spec)).chain(told).collect();
+    let actions = std::iter::once(Action::Order(spec)).chain(evictions).collect();
     plan.groups.push(ActionGroup { gang: Some(id), actions });
     Verdict::Provisioning { order, ready: 0, total: 0, leaving, deadline, ways }
 }

@@ -122,8 +122,8 @@ fn more_nodes(cycle: &mut Cycle<'_>, bookings: &Bookings<'_>, gang: &Gang) -> Ve
         for (node, here) in world.nodes().filter(|(_, here)| here.usable && here.claim.is_none()) {
             // The leaf of a node matters only to members that must stay together.
             let alike = kinds.iter().filter(|(class, ..)| *class == here.class);
-            let told = alike.clone().count() >= if close { PLACES } else { 1 };
-            let known = told || alike.clone().any(|(_, leaf, _)| *leaf == here.leaf);
+            let enough = alike.clone().count() >= if close { PLACES } else { 1 };
+            let known = enough || alike.clone().any(|(_, leaf, _)| *leaf == here.leaf);
             let suits = !known
                 && cycle.fits.score(&cycle.scratch, ask.sig, here.class, here.leaf).is_some();
             if suits {

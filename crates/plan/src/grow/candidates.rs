@@ -23,22 +23,22 @@ const WORTH: u64 = 2;
 const DECLINED: u64 = 12;
 
 /// A gang that could have more members.
-pub(crate) struct GrowthCandidate<'w> {
-    pub(crate) id: GangId,
-    pub(crate) gang: &'w Gang,
+pub(super) struct GrowthCandidate<'w> {
+    pub(super) id: GangId,
+    pub(super) gang: &'w Gang,
     /// It starts in this cycle, and with more members if there is room.
-    pub(crate) starts: bool,
+    pub(super) starts: bool,
     /// Where more members may be.
-    pub(crate) domain: DomainIdx,
+    pub(super) domain: DomainIdx,
     /// What is left to do, with every role at its `max`.
     left: Span,
     /// What earlier pauses have cost it beyond what they gained.
     behind: Span,
     /// Members in each role, those added included.
     members: SmallVec<[u32; 2]>,
-    pub(crate) added: Vec<Seat>,
+    pub(super) added: Vec<Seat>,
     /// What it could get was too little; it gets nothing in this cycle.
-    pub(crate) is_out: bool,
+    pub(super) is_out: bool,
 }
 
 impl GrowthCandidate<'_> {
@@ -49,7 +49,7 @@ impl GrowthCandidate<'_> {
     }
 
     /// The role that has least of what it can have.
-    pub(crate) fn next_role(&self) -> Option<u16> {
+    pub(super) fn next_role(&self) -> Option<u16> {
         let roles = self.members.iter().enumerate();
         let roles = roles.map(|(at, members)| (at as u16, *members, self.gang.most_in(at as u16)));
         let room = roles.filter(|(_, members, most)| members < most);
@@ -68,7 +68,7 @@ impl GrowthCandidate<'_> {
 
     /// Speed gained by one more member, for each GPU it takes and each second left; only the order matters. A gang
     /// that is done sooner frees its nodes for the others sooner.
-    pub(crate) fn gain(&self, world: &World, role: u16) -> f64 {
+    pub(super) fn gain(&self, world: &World, role: u16) -> f64 {
         if self.gang.is_short() {
             return if self.meets_request() { 0.0 } else { f64::MAX };
         }
@@ -79,13 +79,13 @@ impl GrowthCandidate<'_> {
     }
 
     /// Has one more member.
-    pub(crate) fn add(&mut self, role: u16, seats: Vec<Seat>) {
+    pub(super) fn add(&mut self, role: u16, seats: Vec<Seat>) {
         self.members[usize::from(role)] += 1;
         self.added.extend(seats);
     }
 
     /// Whether what was added, if anything was, makes up for standing still.
-    pub(crate) fn pays(&self) -> bool {
+    pub(super) fn pays(&self) -> bool {
         if self.gang.is_short() {
             return self.added.is_empty() || self.meets_request();
         }
@@ -107,7 +107,7 @@ impl GrowthCandidate<'_> {
     }
 
     /// Gives up the seats it was to get, for other gangs.
-    pub(crate) fn give_back(&mut self, free: &mut Scratch<'_>, books: &mut Scratch<'_>) {
+    pub(super) fn give_back(&mut self, free: &mut Scratch<'_>, books: &mut Scratch<'_>) {
         free.rise(self.gang, &self.added);
         quota::refund_seats(books, self.gang, &self.added);
         for seat in self.added.drain(..) {
@@ -118,7 +118,7 @@ impl GrowthCandidate<'_> {
 }
 
 /// All gangs that could have more members now.
-pub(crate) fn growable<'w>(cycle: &mut Cycle<'w>) -> Vec<GrowthCandidate<'w>> {
+pub(super) fn growable<'w>(cycle: &mut Cycle<'w>) -> Vec<GrowthCandidate<'w>> {
     let world = cycle.scratch.world;
     let mut growing = Vec::new();
     for (id, seats) in &cycle.given.admitted {

@@ -46,7 +46,7 @@ impl Eq for Gain {}
 
 /// Distributes members one at a time, until no gang can have more: what is free, as far as the limits of queues and
 /// users allow.
-pub(crate) fn distribute<'w>(
+pub(super) fn distribute<'w>(
     free: &mut Scratch<'w>,
     books: &mut Scratch<'w>,
     fits: &mut Fits,

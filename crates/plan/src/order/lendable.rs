@@ -36,10 +36,10 @@ struct Books {
 }
 
 /// A gang that would hold what other queues can count on.
-pub(crate) struct Beyond {
-    pub(crate) blocker: Blocker,
+pub(super) struct Beyond {
+    pub(super) blocker: Blocker,
     /// It would even if no other gang were there.
-    pub(crate) alone: bool,
+    pub(super) alone: bool,
 }
 
 /// GPUs when absent.
@@ -58,7 +58,7 @@ impl NonPreemptibleUse {
     }
 
     /// What a gang that cannot be preempted would hold of what other queues can count on, if anything.
-    pub(crate) fn beyond_guarantee(&mut self, world: &World, gang: &Gang) -> Option<Beyond> {
+    pub(super) fn beyond_guarantee(&mut self, world: &World, gang: &Gang) -> Option<Beyond> {
         let mut queues = world.queues().iter();
         if !queues.any(|(_, queue)| queue.guaranteed.concerns(&gang.wants)) {
             return None;

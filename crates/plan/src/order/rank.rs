@@ -63,7 +63,7 @@ impl<'w> ServingOrder<'w> {
     /// The next gang to serve, given what the scratch holds.
     pub(crate) fn next(&mut self, scratch: &Scratch<'_>) -> Option<QueuedGang> {
         match self {
-            ServingOrder::InQueueOrder(waiters) => waiters.next().map(queued),
+            ServingOrder::InQueueOrder(waiters) => waiters.next().map(from_waiter),
             ServingOrder::Ranked(gangs) => gangs.pop_front(),
             ServingOrder::Shared(shared) => shared.next(scratch),
         }
@@ -78,14 +78,10 @@ impl<'w> ServingOrder<'w> {
 
     /// How many gangs that are due are still to come.
     pub(crate) fn due(&self) -> usize {
-        let due = |gangs: &VecDeque<QueuedGang>| {
-            gangs.iter().filter(|queued_gang| queued_gang.due).count()
-        };
+        let due = |gangs: &VecDeque<QueuedGang>| gangs.iter().filter(|queued| queued.due).count();
         match self {
             ServingOrder::InQueueOrder(_) => 0,
-            ServingOrder::Ranked(gangs) => {
-                gangs.iter().take_while(|queued_gang| queued_gang.due).count()
-            }
+            ServingOrder::Ranked(gangs) => gangs.iter().take_while(|queued| queued.due).count(),
             ServingOrder::Shared(shared) => shared.leaves.iter().map(|leaf| due(&leaf.gangs)).sum(),
         }
     }
@@ -97,16 +93,16 @@ impl<'w> ServingOrder<'w> {
 
     /// A gang holds a start time: the rest come in the discipline's backfill order, if it has one.
     pub(crate) fn backfill(&mut self, view: &View<'w>, discipline: &dyn Discipline) {
-        let rank = |queued_gang: &QueuedGang| {
-            let gang = view.world.gang(queued_gang.id).expect("it waits");
+        let rank = |queued: &QueuedGang| {
+            let gang = view.world.gang(queued.id).expect("it waits");
             Some((-i64::from(gang.spec.priority), ordered(discipline.backfill_rank(view, gang)?)))
         };
         let mut left: Vec<QueuedGang> = match self {
             ServingOrder::InQueueOrder(waiters) => {
-                if waiters.clone().next().map(queued).as_ref().and_then(rank).is_none() {
+                if waiters.clone().next().map(from_waiter).as_ref().and_then(rank).is_none() {
                     return;
                 }
-                waiters.map(queued).collect()
+                waiters.map(from_waiter).collect()
             }
             ServingOrder::Ranked(gangs) => {
                 if gangs.front().and_then(rank).is_none() {
@@ -116,12 +112,12 @@ impl<'w> ServingOrder<'w> {
             }
             ServingOrder::Shared(_) => return,
         };
-        left.sort_by_cached_key(|queued_gang| rank(queued_gang).unwrap_or_default());
+        left.sort_by_cached_key(|queued| rank(queued).unwrap_or_default());
         *self = ServingOrder::Ranked(left.into());
     }
 }
 
-fn queued(waiter: &Waiter) -> QueuedGang {
+fn from_waiter(waiter: &Waiter) -> QueuedGang {
     QueuedGang { id: waiter.id, due: false, simple: waiter.simple, said: waiter.said }
 }
 
@@ -129,7 +125,7 @@ fn queued(waiter: &Waiter) -> QueuedGang {
 /// while the missing node is being provided.
 pub(crate) fn repairs(world: &World) -> VecDeque<QueuedGang> {
     let waiter = |id: &GangId| world.waiting().iter().find(|waiter| waiter.id == *id);
-    let due = |waiter| QueuedGang { due: true, ..queued(waiter) };
+    let due = |waiter| QueuedGang { due: true, ..from_waiter(waiter) };
     world.repairs().iter().filter_map(waiter).map(due).collect()
 }
 
@@ -150,14 +146,14 @@ fn ranked<'a>(
                 None if has_slices => 0,
                 None => discipline.rank(view, gang).map_or(0, ordered),
             };
-            let queued_gang = QueuedGang { due: due.is_some(), ..queued(waiter) };
-            (-i64::from(waiter.priority), due.is_none(), place, gang.waits_since, queued_gang)
+            let queued = QueuedGang { due: due.is_some(), ..from_waiter(waiter) };
+            (-i64::from(waiter.priority), due.is_none(), place, gang.waits_since, queued)
         })
         .collect();
-    all.sort_unstable_by_key(|(priority, later, place, submitted, queued_gang)| {
-        (*priority, *later, *place, *submitted, queued_gang.id)
+    all.sort_unstable_by_key(|(priority, later, place, submitted, queued)| {
+        (*priority, *later, *place, *submitted, queued.id)
     });
-    all.into_iter().map(|(.., queued_gang)| queued_gang).collect()
+    all.into_iter().map(|(.., queued)| queued).collect()
 }
 
 /// A float as an integer of the same order.

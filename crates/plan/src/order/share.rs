@@ -17,18 +17,18 @@ use crate::scratch::Scratch;
 
 /// Shares, cached until a queue's usage changes.
 #[derive(Debug)]
-pub(crate) struct Shares {
+pub(super) struct Shares {
     kept: Vec<Option<(GangId, f64)>>,
     now: Time,
 }
 
 impl Shares {
-    pub(crate) fn new(world: &World, now: Time) -> Self {
+    pub(super) fn new(world: &World, now: Time) -> Self {
         Self { kept: vec![None; world.queues().len()], now }
     }
 
     /// The share of a queue if this gang is the next it starts; less goes first.
-    pub(crate) fn of(&mut self, scratch: &Scratch<'_>, queue: QueueIdx, next: GangId) -> f64 {
+    pub(super) fn of(&mut self, scratch: &Scratch<'_>, queue: QueueIdx, next: GangId) -> f64 {
         if let Some((gang, share)) = self.kept[queue.index()]
             && gang == next
         {
@@ -43,7 +43,7 @@ impl Shares {
     }
 
     /// The share of a queue's own gangs, without those of the queues below it.
-    pub(crate) fn of_own(&self, scratch: &Scratch<'_>, queue: QueueIdx, next: GangId) -> f64 {
+    pub(super) fn of_own(&self, scratch: &Scratch<'_>, queue: QueueIdx, next: GangId) -> f64 {
         let mut own = scratch.queue_usage(queue).clone();
         for (child, listed) in scratch.world.queues().iter() {
             if listed.parent == Some(queue) {
@@ -55,7 +55,7 @@ impl Shares {
     }
 
     /// The usage of a queue has changed: its share and those above it are computed anew.
-    pub(crate) fn invalidate(&mut self, world: &World, queue: QueueIdx) {
+    pub(super) fn invalidate(&mut self, world: &World, queue: QueueIdx) {
         for queue in world.queue_path(queue) {
             self.kept[queue.index()] = None;
         }
@@ -63,7 +63,7 @@ impl Shares {
 }
 
 /// Whether a queue would be within its guarantee with this on top.
-pub(crate) fn within_guarantee(scratch: &Scratch<'_>, queue: QueueIdx, wants: &Usage) -> bool {
+pub(super) fn within_guarantee(scratch: &Scratch<'_>, queue: QueueIdx, wants: &Usage) -> bool {
     let sure = &scratch.world.queue(queue).guaranteed;
     sure.concerns(wants) && sure.exceeded(scratch.queue_usage(queue), wants).is_none()
 }

@@ -24,7 +24,7 @@ struct Spot {
 
 /// What is known of signatures that look at names, kept for one cycle.
 #[derive(Debug, Default)]
-pub(crate) struct ByName {
+pub(super) struct ByName {
     /// Of each node that is here.
     spots: Vec<Option<Spot>>,
     /// The word at which each domain's slots begin, and the one after the last of them.
@@ -34,7 +34,7 @@ pub(crate) struct ByName {
 
 /// The number of a set of nodes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SetIdx {
+pub(super) struct SetIdx {
     sig: SigIdx,
     at: usize,
 }
@@ -49,7 +49,7 @@ struct Suited {
 
 impl ByName {
     /// The score of each node that will do at all.
-    pub(crate) fn scores(
+    pub(super) fn scores(
         &mut self,
         world: &World,
         sig: SigIdx,
@@ -58,20 +58,20 @@ impl ByName {
     }
 
     /// The set of nodes that score at least as high. Nodes of a what-if are in none.
-    pub(crate) fn set(&mut self, world: &World, sig: SigIdx, floor: i32) -> SetIdx {
+    pub(super) fn set(&mut self, world: &World, sig: SigIdx, floor: i32) -> SetIdx {
         let known = self.suited(world, sig).open.iter().position(|(of, _)| *of == floor);
         SetIdx { sig, at: known.unwrap_or_else(|| self.add_floor(sig, floor)) }
     }
 
     /// Slots of a leaf that are in a set, as words.
-    pub(crate) fn slots(&self, set: SetIdx, leaf: DomainIdx) -> &[usize] {
+    pub(super) fn slots(&self, set: SetIdx, leaf: DomainIdx) -> &[usize] {
         let words = self.starts[leaf.index()] as usize..self.starts[leaf.index() + 1] as usize;
         let suited = self.suited[set.sig.index()].as_ref().expect("a set of it is known");
         &suited.open[set.at].1[words]
     }
 
     /// Whether one slot is in a set.
-    pub(crate) fn has(&self, set: SetIdx, leaf: DomainIdx, slot: u32) -> bool {
+    pub(super) fn has(&self, set: SetIdx, leaf: DomainIdx, slot: u32) -> bool {
         self.slots(set, leaf)[(slot / WORD) as usize] >> (slot % WORD) & 1 == 1
     }
 

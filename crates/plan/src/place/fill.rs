@@ -167,7 +167,7 @@ pub(crate) fn fill_paper(
 }
 
 /// The index of a node on paper in seats: beyond every node of the World.
-pub(crate) fn paper_node(scratch: &Scratch<'_>, paper: usize) -> NodeIdx {
+pub(super) fn paper_node(scratch: &Scratch<'_>, paper: usize) -> NodeIdx {
     NodeIdx((scratch.world.node_slots() + paper) as u32)
 }
 
@@ -205,7 +205,7 @@ fn best_node(
 
 /// Seats `each` members on every one of these nodes, all of them in the same state, and returns their state
 /// afterwards.
-pub(crate) fn seats_on(
+pub(super) fn seats_on(
     scratch: &mut Scratch<'_>,
     leaf: DomainIdx,
     slots: &[u32],

@@ -20,15 +20,15 @@ pub struct Want {
     /// The lowest score a node may have; preferences are tried from the best score down.
     pub floor: i32,
     /// How many may share a node, where members should be spread.
-    pub(crate) share: Option<Share>,
+    pub(super) share: Option<Share>,
 }
 
 /// How many members of a spread group may share a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Share {
-    pub(crate) group: SpreadGroup,
+pub(super) struct Share {
+    pub(super) group: SpreadGroup,
     /// Including members that are there already.
-    pub(crate) most: u32,
+    pub(super) most: u32,
 }
 
 impl Want {
@@ -78,7 +78,7 @@ pub struct Fits {
     by_name: ByName,
     floors: FxHashMap<SigIdx, SmallVec<[i32; 2]>>,
     choosers: FxHashMap<SigIdx, bool>,
-    pub(crate) fragments: Fragments,
+    pub(super) fragments: Fragments,
 }
 
 impl Fits {

@@ -33,7 +33,7 @@ struct Likely {
 
 /// Answers to "what is lost", kept for one cycle.
 #[derive(Debug, Default)]
-pub(crate) struct Fragments {
+pub(super) struct Fragments {
     mix: Option<Vec<Likely>>,
     /// Per class, the kinds of the mix that can use it, one bit each.
     users: Vec<Option<u64>>,
@@ -49,7 +49,7 @@ impl Fragments {
     ///
     /// # Panics
     /// When that many do not fit.
-    pub(crate) fn added(
+    pub(super) fn added(
         &mut self,
         scratch: &Scratch<'_>,
         state: StateIdx,
@@ -71,7 +71,7 @@ impl Fragments {
     }
 
     /// What of a node in this state is lost.
-    pub(crate) fn lost(&mut self, scratch: &Scratch<'_>, state: StateIdx) -> i64 {
+    pub(super) fn lost(&mut self, scratch: &Scratch<'_>, state: StateIdx) -> i64 {
         if let Some(Some(lost)) = self.lost.get(state.index()) {
             return *lost;
         }
@@ -81,7 +81,7 @@ impl Fragments {
     }
 
     /// How many members of the mix could use nodes of a class.
-    pub(crate) fn wanted(&mut self, scratch: &Scratch<'_>, class: ClassIdx) -> u64 {
+    pub(super) fn wanted(&mut self, scratch: &Scratch<'_>, class: ClassIdx) -> u64 {
         let users = self.users(scratch, class);
         let mix = self.mix(scratch).iter().enumerate();
         mix.filter(|(at, _)| users >> at & 1 == 1).map(|(_, kind)| kind.weight).sum()

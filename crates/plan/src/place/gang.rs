@@ -143,6 +143,6 @@ fn place_as(
     Err(search::explain(scratch, fits, &asks, required))
 }
 
-pub(crate) fn misfit(ask: &Ask, free: u64) -> Misfit {
+pub(super) fn misfit(ask: &Ask, free: u64) -> Misfit {
     Misfit::Role { role: ask.role, fits: u32::try_from(free).unwrap_or(u32::MAX), needs: ask.count }
 }

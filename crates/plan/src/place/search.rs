@@ -13,13 +13,13 @@ use crate::scratch::Scratch;
 
 /// Domains tried per level. A single role fits wherever its count says so; several roles can get in each
 /// other's way, and then the next best domain is tried, but not without end.
-pub(crate) const TRIES_PER_LEVEL: usize = 16;
+pub(super) const TRIES_PER_LEVEL: usize = 16;
 
 /// Domains that hold the whole gang role by role, by depth; each with what would be left over.
-pub(crate) type Sufficient = Vec<Vec<(u64, DomainIdx)>>;
+pub(super) type Sufficient = Vec<Vec<(u64, DomainIdx)>>;
 
 /// The smallest sufficient domain anywhere, starting no deeper than `from`.
-pub(crate) fn anywhere(
+pub(super) fn anywhere(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
     asks: &[Ask],
@@ -36,7 +36,7 @@ pub(crate) fn anywhere(
 }
 
 /// A sufficient domain of one of these levels.
-pub(crate) fn within(
+pub(super) fn within(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
     asks: &[Ask],
@@ -50,7 +50,7 @@ pub(crate) fn within(
 }
 
 /// A single node that takes the whole gang: where least is lost to other gangs, then the fullest that can.
-pub(crate) fn one_node(
+pub(super) fn one_node(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
     asks: &[Ask],
@@ -84,7 +84,7 @@ pub(crate) fn one_node(
 }
 
 /// Why nothing was found: the role that lacks most in the best domain, or that roles compete.
-pub(crate) fn explain(
+pub(super) fn explain(
     scratch: &Scratch<'_>,
     fits: &mut Fits,
     asks: &[Ask],
@@ -115,7 +115,7 @@ pub(crate) fn explain(
 }
 
 /// Walks down from the root as long as a domain is sufficient, and notes those that are.
-pub(crate) fn survey(
+pub(super) fn survey(
     scratch: &Scratch<'_>,
     fits: &mut Fits,
     asks: &[Ask],
@@ -179,7 +179,7 @@ fn try_each(
 }
 
 /// The tightest first, on hardware that other gangs want least where there is a choice.
-pub(crate) fn rank(
+pub(super) fn rank(
     scratch: &Scratch<'_>,
     fits: &mut Fits,
     wants: &[Want],

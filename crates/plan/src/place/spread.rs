@@ -56,7 +56,7 @@ impl SpreadOver {
 }
 
 /// Seats for all members of a gang, spread as preferred; none where spreading is not asked for, or not possible.
-pub(crate) fn place_spread(
+pub(super) fn place_spread(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
     gang: &Gang,

@@ -120,7 +120,7 @@ mod tests {
     use crate::policy::settings::*;
 
     #[test]
-    fn every_setting_is_read_and_what_is_wrong_is_said() {
+    fn every_setting_is_read_and_errors_say_what_is_expected() {
         let mut policy = Policy::default();
         for text in ["failover=as-listed", "top-ups = 0", "urgency=3", "settle-in=90s", "avoid=1m"]
         {

@@ -12,19 +12,19 @@ use crate::cycle::Cycle;
 
 /// A victim, and what it would give up.
 #[derive(Clone)]
-pub(crate) struct Candidate<'w> {
-    pub(crate) id: GangId,
-    pub(crate) gang: &'w Gang,
+pub(super) struct Candidate<'w> {
+    pub(super) id: GangId,
+    pub(super) gang: &'w Gang,
     /// The seats it would give up.
-    pub(crate) seats: Vec<Seat>,
+    pub(super) seats: Vec<Seat>,
     /// Why it may be stopped; none if it goes on with fewer members.
-    pub(crate) reason: Option<Reason>,
+    pub(super) reason: Option<Reason>,
     /// What that costs it, in milliseconds of a GPU.
-    pub(crate) lost: u64,
+    pub(super) lost: u64,
     /// The part of that cost that counts against the delay of the gang that waits.
-    pub(crate) counted: u64,
+    pub(super) counted: u64,
     /// Candidates of less weight are chosen first: the cost, or for a time slice less the longer the gang has run.
-    pub(crate) weight: u64,
+    pub(super) weight: u64,
 }
 
 impl Candidate<'_> {

@@ -13,7 +13,7 @@ const NO_GPU: u64 = 100;
 const LONG: Span = Span::hours(1);
 
 /// The size of some seats of a gang, in thousandths of a GPU.
-pub(crate) fn size(world: &World, gang: &Gang, seats: &[Seat]) -> u64 {
+pub(super) fn size(world: &World, gang: &Gang, seats: &[Seat]) -> u64 {
     let each = |seat: &Seat| {
         let gpus = world.signature(gang.sigs[usize::from(seat.role)]).gpu_milli();
         gpus.max(NO_GPU) * u64::from(seat.members)
@@ -29,7 +29,7 @@ pub(crate) fn minimum_size(world: &World, gang: &Gang) -> u64 {
 }
 
 /// How long a gang has run since it last started.
-pub(crate) fn run_time(gang: &Gang, now: Time) -> Span {
+pub(super) fn run_time(gang: &Gang, now: Time) -> Span {
     match gang.phase {
         Phase::Running { at } => now.since(at),
         Phase::Waiting | Phase::Assembling(_) | Phase::Admitted { .. } | Phase::Stopping => {
@@ -50,13 +50,13 @@ pub(crate) fn lost_time(gang: &Gang, now: Time) -> Span {
 }
 
 /// The same on all its seats, in milliseconds of a GPU.
-pub(crate) fn stop_cost(world: &World, gang: &Gang, now: Time) -> u64 {
+pub(super) fn stop_cost(world: &World, gang: &Gang, now: Time) -> u64 {
     gpu_ms(size(world, gang, &gang.seats), lost_time(gang, now))
 }
 
 /// How long the pause of a resize weighs when candidates are compared: more for a gang that has not made up for an
 /// earlier pause, and less for one that has long to make up for this one.
-pub(crate) fn pause_weight(gang: &Gang, now: Time) -> Span {
+pub(super) fn pause_weight(gang: &Gang, now: Time) -> Span {
     let behind = gang.spec.scaling.resize + behind(gang, now);
     let left = stretched(left(gang, now), gang.speed()).max(Span::mins(1));
     let weighs = u128::from(behind.0) * u128::from(LONG.0) / u128::from(left.0);
@@ -64,6 +64,6 @@ pub(crate) fn pause_weight(gang: &Gang, now: Time) -> Span {
 }
 
 /// So many thousandths of a GPU for so long, in milliseconds of a GPU.
-pub(crate) fn gpu_ms(milli: u64, span: Span) -> u64 {
+pub(super) fn gpu_ms(milli: u64, span: Span) -> u64 {
     u64::try_from(u128::from(milli) * u128::from(span.0) / 1_000).unwrap_or(u64::MAX)
 }

@@ -47,7 +47,7 @@ impl Reason {
 }
 
 /// Which gangs may be preempted for one that waits: computed once for all queues.
-pub(crate) struct Eligibility<'c, 'w> {
+pub(super) struct Eligibility<'c, 'w> {
     cycle: &'c Cycle<'w>,
     gang: &'c Gang,
     queues: Vec<QueueEligibility>,
@@ -66,7 +66,7 @@ struct QueueEligibility {
 }
 
 impl<'c, 'w> Eligibility<'c, 'w> {
-    pub(crate) fn of(cycle: &'c Cycle<'w>, gang: &'c Gang) -> Self {
+    pub(super) fn of(cycle: &'c Cycle<'w>, gang: &'c Gang) -> Self {
         let budgets = cycle.eviction_budgets();
         let to = |queue: QueueIdx| {
             let guaranteed = is_guaranteed(&cycle.scratch, gang, queue);
@@ -83,7 +83,7 @@ impl<'c, 'w> Eligibility<'c, 'w> {
     }
 
     /// Why a gang that runs may be stopped now, other than to move it.
-    pub(crate) fn reason_to_stop(&self, other: &Gang) -> Option<Reason> {
+    pub(super) fn reason_to_stop(&self, other: &Gang) -> Option<Reason> {
         if !other.spec.disruption.preemptible {
             return None;
         }
@@ -110,7 +110,7 @@ impl<'c, 'w> Eligibility<'c, 'w> {
     }
 
     /// Whether a gang that runs may be shrunk.
-    pub(crate) fn may_shrink(&self, other: &Gang) -> bool {
+    pub(super) fn may_shrink(&self, other: &Gang) -> bool {
         let (gang, to) = (self.gang, self.to(other));
         let foreign = gang.queue != other.queue;
         let by_share = self.cycle.policy.order.discipline().by_share() && foreign;
@@ -124,7 +124,7 @@ impl<'c, 'w> Eligibility<'c, 'w> {
 
 /// When the next gang may be stopped that may not be now: its minimum run time or its slice is over, or its queue
 /// allows one more eviction.
-pub(crate) fn next_eligible(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
+pub(super) fn next_eligible(cycle: &Cycle<'_>, gang: &Gang) -> Option<Time> {
     let (world, now) = (cycle.scratch.world, cycle.now);
     let eligible_at = |other: &Gang| -> Option<Time> {
         let Phase::Running { at } = other.phase else { return None };
@@ -187,7 +187,7 @@ fn slice_end(world: &World, gang: &Gang, other: &Gang, now: Time, overhead: u32)
 }
 
 /// Whether a gang runs on capacity lent by the queue of one that waits, which is within its guarantee with it.
-pub(crate) fn is_lent(scratch: &Scratch<'_>, leaving: &Leaving, gang: &Gang, other: &Gang) -> bool {
+pub(super) fn is_lent(scratch: &Scratch<'_>, leaving: &Leaving, gang: &Gang, other: &Gang) -> bool {
     is_guaranteed(scratch, gang, other.queue)
         && branch_beyond_guarantee(scratch, leaving, gang, other.queue)
 }

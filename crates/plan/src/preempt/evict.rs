@@ -43,11 +43,11 @@ pub(crate) fn hold_and_evict(
         ways: Vec::new(),
     };
     cycle.given.orders += 1;
-    let told =
+    let evictions =
         victims.preempts.iter().filter_map(|way| evict(cycle.scratch.world.gang(way.gang)?, way));
-    let told = told.collect();
+    let evictions = evictions.collect();
     note_victims(cycle, &victims.preempts);
-    (spec, told)
+    (spec, evictions)
 }
 
 /// Notes victims, so that they are not chosen for another gang.
@@ -84,8 +84,8 @@ pub(crate) fn pending_evictions(world: &World) -> BTreeMap<QueueIdx, u32> {
     let mut pending = BTreeMap::new();
     for way in world.orders().values().flat_map(|order| &order.after) {
         let Some(other) = world.gang(way.gang) else { continue };
-        let told = !matches!(other.phase, Phase::Running { .. } | Phase::Admitted { .. });
-        if !told && way.stop.is_some_and(|stop| !matches!(stop, StopReason::Reclaimed(_))) {
+        let is_told = !matches!(other.phase, Phase::Running { .. } | Phase::Admitted { .. });
+        if !is_told && way.stop.is_some_and(|stop| !matches!(stop, StopReason::Reclaimed(_))) {
             *pending.entry(other.queue).or_default() += 1;
         }
     }

@@ -25,26 +25,26 @@ const STEPS: usize = 4_096;
 
 /// What bounds a search.
 #[derive(Clone, Copy)]
-pub(crate) struct SearchBounds<'c> {
+pub(super) struct SearchBounds<'c> {
     /// How many more gangs of each queue may be stopped now; any number when absent.
-    pub(crate) evictions: &'c BTreeMap<muster_core::id::QueueIdx, u32>,
+    pub(super) evictions: &'c BTreeMap<muster_core::id::QueueIdx, u32>,
     /// What victims are leaving already.
-    pub(crate) leaving: &'c Leaving,
+    pub(super) leaving: &'c Leaving,
     /// Set when a search ends at its bound.
-    pub(crate) truncated: &'c Cell<bool>,
+    pub(super) truncated: &'c Cell<bool>,
 }
 
 /// The candidates, and the world without those that were chosen so far.
-pub(crate) struct Search<'c, 's, 'w> {
-    pub(crate) scratch: &'s mut Scratch<'w>,
-    pub(crate) fits: &'s mut Fits,
-    pub(crate) id: GangId,
-    pub(crate) gang: &'w Gang,
-    pub(crate) candidates: &'c [Candidate<'w>],
+pub(super) struct Search<'c, 's, 'w> {
+    pub(super) scratch: &'s mut Scratch<'w>,
+    pub(super) fits: &'s mut Fits,
+    pub(super) id: GangId,
+    pub(super) gang: &'w Gang,
+    pub(super) candidates: &'c [Candidate<'w>],
     bounds: SearchBounds<'c>,
-    pub(crate) chosen: Vec<usize>,
+    pub(super) chosen: Vec<usize>,
     /// Seats of chosen candidates that they keep, since the gang fits beside them.
-    pub(crate) kept: Vec<(usize, Seat)>,
+    pub(super) kept: Vec<(usize, Seat)>,
     considered: Vec<bool>,
     /// Where the gang is to fit.
     domain: DomainIdx,
@@ -58,7 +58,7 @@ pub(crate) struct Search<'c, 's, 'w> {
 type Step = (u64, i32, Vec<usize>);
 
 impl<'c, 's, 'w> Search<'c, 's, 'w> {
-    pub(crate) fn new(
+    pub(super) fn new(
         scratch: &'s mut Scratch<'w>,
         fits: &'s mut Fits,
         (id, gang): (GangId, &'w Gang),
@@ -104,7 +104,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
     }
 
     /// The victims with which the gang fits. The scratch is a trial's.
-    pub(crate) fn find(mut self) -> Option<VictimSet> {
+    pub(super) fn find(mut self) -> Option<VictimSet> {
         let asks = asks(self.scratch, self.gang);
         for ask in &asks {
             self.make_room(ask)?;
@@ -133,7 +133,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
     }
 
     /// The victims with which so many members fit, wherever that is.
-    pub(crate) fn find_for(mut self, ask: &Ask) -> Option<Vec<usize>> {
+    pub(super) fn find_for(mut self, ask: &Ask) -> Option<Vec<usize>> {
         self.make_room(ask)?;
         // Candidates that lose most are the first to be spared.
         let mut chosen = self.chosen;
@@ -369,7 +369,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
 
 /// All domains in which a gang must fit as a whole, with how many of its first role fit there, those with most room
 /// first; the root if it may be anywhere.
-pub(crate) fn domains(
+pub(super) fn domains(
     scratch: &Scratch<'_>,
     fits: &mut Fits,
     gang: &Gang,

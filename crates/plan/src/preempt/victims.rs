@@ -178,13 +178,13 @@ fn search_in<'w>(
 ) -> Option<VictimSet> {
     let evictions = cycle.eviction_budgets();
     let mut trial = cycle.scratch.trial();
-    let who = (id, gang);
+    let waiting = (id, gang);
     let bounds = SearchBounds {
         evictions: &evictions,
         leaving: &cycle.given.leaving,
         truncated: &cycle.searches.truncated,
     };
-    Search::new(&mut trial, &mut cycle.fits, who, candidates, bounds, domain).find()
+    Search::new(&mut trial, &mut cycle.fits, waiting, candidates, bounds, domain).find()
 }
 
 /// Gangs that may be moved and fit elsewhere at once, so that this one fits where they were.

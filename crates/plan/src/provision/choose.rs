@@ -56,7 +56,7 @@ pub(crate) fn choose<'w>(
     gang: &Gang,
     holes: &Holes<'w>,
     victims: Option<VictimSet>,
-    nodes: Purchase,
+    purchase: Purchase,
 ) -> (Choice, Vec<Considered>) {
     let declared = gang.spec.cost_of_waiting;
     // Where the comparison is not reported, a gang that buys whatever it costs compares nothing.
@@ -64,7 +64,7 @@ pub(crate) fn choose<'w>(
         return (Choice::Buy, Vec::new());
     }
     let now = cycle.now;
-    let quote = match nodes {
+    let quote = match purchase {
         Purchase::Helps => quote(cycle, gang),
         Purchase::Useless => Err(Blockers::default()),
     };
@@ -110,7 +110,7 @@ pub(crate) fn choose<'w>(
         (Way::Wait, _) => {
             let others = ways.iter().filter(|other| other.considered.way != Way::Wait);
             let least = others.map(|other| other.considered.cost).min();
-            wake_when_dear(cycle, gang, rate, least);
+            wake_when_as_expensive(cycle, gang, rate, least);
             // Wake also when lent capacity must be back, whatever the borrowers' estimates say.
             let lender = &cycle.scratch.world.queue(gang.queue).spec;
             let back_by = gang.submitted + lender.reclaims_within();
@@ -226,7 +226,7 @@ fn gpu_hour(cycle: &mut Cycle<'_>) -> Money {
 }
 
 /// Wakes the planner when waiting has become as expensive as the cheapest other way.
-fn wake_when_dear(cycle: &mut Cycle<'_>, gang: &Gang, rate: Money, other: Option<Money>) {
+fn wake_when_as_expensive(cycle: &mut Cycle<'_>, gang: &Gang, rate: Money, other: Option<Money>) {
     let Some(other) = other.filter(|_| rate.0 > 0) else { return };
     let hours = other.0 as f64 / rate.0 as f64;
     let at = gang.submitted + Span::from_secs_f64(hours * 3_600.0);

@@ -8,7 +8,7 @@ use super::draft::Draft;
 use crate::cycle::Cycle;
 
 /// The order of a draft. Claims that are under way keep their numbers.
-pub(crate) fn to_order_spec(
+pub(super) fn to_order_spec(
     cycle: &mut Cycle<'_>,
     id: GangId,
     gang: &Gang,

@@ -18,7 +18,7 @@ use crate::scratch::Scratch;
 
 /// What an order adds to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Beside {
+pub(super) enum Beside {
     /// Members sit on free nodes first.
     WhatIsFree,
     /// Members sit on new nodes only.
@@ -27,41 +27,41 @@ pub(crate) enum Beside {
 
 /// The offering around which an order is drawn up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Way {
+pub(super) struct Way {
     /// New nodes for the hardest role are of this kind.
-    pub(crate) offering: OfferingRef,
+    pub(super) offering: OfferingRef,
     /// Or of the cheapest mix of kinds with the same GPUs in the same place.
-    pub(crate) mixed_kinds: bool,
+    pub(super) mixed_kinds: bool,
     /// What is there already and may be used.
-    pub(crate) beside: Beside,
+    pub(super) beside: Beside,
 }
 
 /// Seats for the whole gang, some of them on nodes that are coming or exist on paper only.
-pub(crate) struct Draft {
-    pub(crate) seats: Vec<Seat>,
-    pub(crate) paper: std::ops::Range<usize>,
+pub(super) struct Draft {
+    pub(super) seats: Vec<Seat>,
+    pub(super) paper: std::ops::Range<usize>,
     /// What the mix of kinds costs above the least there could be, in thousandths.
-    pub(crate) gap: u32,
+    pub(super) gap: u32,
 }
 
 /// What an order would cost, and how soon it would be complete.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Terms {
+pub(super) struct Terms {
     /// Members of one role on different kinds of GPUs, or in different places, work less well together: only when no
     /// one place has room.
-    pub(crate) scattered: bool,
+    pub(super) scattered: bool,
     /// What it costs until the gang is done, with the cost of the delay and the odds of having to try again.
-    pub(crate) cost: Money,
+    pub(super) cost: Money,
     /// How long until all nodes are there.
-    pub(crate) boot: Span,
+    pub(super) boot: Span,
     /// What the nodes alone cost until the gang is done.
-    pub(crate) nodes: Money,
+    pub(super) nodes: Money,
 }
 
 /// Places the whole gang on free nodes, on nodes that are coming for no order, and on new nodes.
 ///
 /// With `keep`, the scratch holds the result; otherwise, and on failure, it is unchanged.
-pub(crate) fn draw_up(
+pub(super) fn draw_up(
     cycle: &mut Cycle<'_>,
     gang: &Gang,
     asks: &[Ask],
@@ -292,7 +292,7 @@ fn cheapest(
 }
 
 /// Whether members on nodes of either offering work together as if on one kind: the same GPUs, the same place.
-pub(crate) fn alike(world: &World, a: OfferingRef, b: OfferingRef) -> bool {
+pub(super) fn alike(world: &World, a: OfferingRef, b: OfferingRef) -> bool {
     let (a, b) = (world.offering(a), world.offering(b));
     a.leaf == b.leaf && a.spec.gpu == b.spec.gpu
 }
@@ -337,7 +337,7 @@ fn left_of(scratch: &Scratch<'_>, kinds: &[Kind]) -> Left {
 
 /// Whether a mix of kinds could be cheaper than one kind alone: there are several, which hold different numbers
 /// of members, and the gang does not fit on one node of each.
-pub(crate) fn is_mix_worthwhile(
+pub(super) fn is_mix_worthwhile(
     world: &World,
     ask: &Ask,
     offerings: &[OfferingRef],

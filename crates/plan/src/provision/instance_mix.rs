@@ -16,32 +16,32 @@ use muster_core::id::{OfferingRef, PoolIdx};
 
 /// One kind of node that could be bought.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Kind {
-    pub(crate) offering: OfferingRef,
+pub(super) struct Kind {
+    pub(super) offering: OfferingRef,
     /// Members that fit on one.
-    pub(crate) each: u32,
+    pub(super) each: u32,
     /// What one costs, by any measure; the least total is sought.
-    pub(crate) cost: f64,
+    pub(super) cost: f64,
     /// How many can be had.
-    pub(crate) room: u32,
+    pub(super) room: u32,
 }
 
 /// How many of each kind.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Mix {
-    pub(crate) nodes: Vec<(OfferingRef, u32)>,
+pub(super) struct Mix {
+    pub(super) nodes: Vec<(OfferingRef, u32)>,
     /// What it costs above the least there could be, in thousandths of that; never too little.
-    pub(crate) gap: u32,
+    pub(super) gap: u32,
 }
 
 /// What is left of a pool's own limits: nodes, GPUs, and millionths of money per hour.
-pub(crate) type Left = BTreeMap<PoolIdx, [Option<f64>; 3]>;
+pub(super) type Left = BTreeMap<PoolIdx, [Option<f64>; 3]>;
 
 /// More members or kinds than these are not worth the time: greedy is close then.
 const MEMBERS_MAX: u32 = 10_000;
 
 /// The cheapest mix that holds `members`, if there is one that the kinds' room and the pools' limits allow.
-pub(crate) fn cheapest(
+pub(super) fn cheapest(
     world: &World,
     kinds: &[Kind],
     members: u32,

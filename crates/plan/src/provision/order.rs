@@ -36,18 +36,18 @@ struct Bid {
 
 /// What the cheapest order for a gang would be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quote {
+pub(super) struct Quote {
     /// What its nodes cost until the gang is done.
-    pub(crate) nodes: Money,
+    pub(super) nodes: Money,
     /// How long until all of them are there.
-    pub(crate) boot: Span,
+    pub(super) boot: Span,
 }
 
 /// What the cheapest order that lets the gang start would be; nothing is held for it.
 ///
 /// # Errors
 /// Says why nothing can be ordered now.
-pub(crate) fn quote(cycle: &mut Cycle<'_>, gang: &Gang) -> Result<Quote, Blockers> {
+pub(super) fn quote(cycle: &mut Cycle<'_>, gang: &Gang) -> Result<Quote, Blockers> {
     let (bid, ..) = best_bid(cycle, gang, Beside::WhatIsFree)?;
     Ok(Quote { nodes: bid.terms.nodes, boot: bid.terms.boot })
 }

@@ -9,7 +9,7 @@ use crate::cycle::Cycle;
 
 /// Where members may sit when nodes of an offering are added.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Scope {
+pub(super) enum Scope {
     /// Free nodes near the offering first, then farther away; new nodes wherever they come up.
     Anywhere(Vec<DomainIdx>),
     /// Only in this domain.
@@ -19,14 +19,14 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    pub(crate) fn domains(&self) -> &[DomainIdx] {
+    pub(super) fn domains(&self) -> &[DomainIdx] {
         match self {
             Scope::Anywhere(domains) => domains,
             Scope::Within(domain) => domain,
             Scope::OneNewNode => &[],
         }
     }
-    pub(crate) fn allows(&self, world: &World, offering: OfferingRef) -> bool {
+    pub(super) fn allows(&self, world: &World, offering: OfferingRef) -> bool {
         match self {
             Scope::Anywhere(_) | Scope::OneNewNode => true,
             Scope::Within([domain]) => {
@@ -37,7 +37,7 @@ impl Scope {
 }
 
 /// `None` when the gang must stay within a domain and the offering does not say in which it comes up.
-pub(crate) fn scope(cycle: &Cycle<'_>, gang: &Gang, offering: OfferingRef) -> Option<Scope> {
+pub(super) fn scope(cycle: &Cycle<'_>, gang: &Gang, offering: OfferingRef) -> Option<Scope> {
     let topology = cycle.scratch.world.topology();
     let leaf = cycle.scratch.world.offering(offering).leaf;
     match (&gang.spec.closeness, gang.level) {

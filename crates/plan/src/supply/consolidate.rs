@@ -17,7 +17,7 @@ use crate::place::place;
 use crate::preempt::lost_time;
 
 /// Empties the least used node that can be emptied, if there is one worth it.
-pub(crate) fn consolidate(cycle: &mut Cycle<'_>, plan: &mut Plan) {
+pub(super) fn consolidate(cycle: &mut Cycle<'_>, plan: &mut Plan) {
     let world = cycle.scratch.world;
     let wants = |spec: &muster_core::pool::PoolSpec| spec.consolidate == Consolidate::WhenUnderused;
     if !world.pools().values().any(|pool| wants(&pool.spec))

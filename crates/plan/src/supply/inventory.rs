@@ -10,39 +10,39 @@ use crate::cycle::{Cycle, earliest};
 
 /// The claims of one pool by what they are.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PoolInventory {
+pub(super) struct PoolInventory {
     /// Nodes that gangs use or have been promised.
-    pub(crate) in_use: u32,
+    pub(super) in_use: u32,
     /// Of those, nodes that orders still wait for.
-    pub(crate) awaited: u32,
+    pub(super) awaited: u32,
     /// Ready nodes that are not used.
-    pub(crate) idle: Vec<(ClaimId, NodeIdx)>,
+    pub(super) idle: Vec<(ClaimId, NodeIdx)>,
     /// Nodes that only other workloads use. They are kept, and count as free: other workloads do not make a pool buy
     /// more.
-    pub(crate) shared: u32,
+    pub(super) shared: u32,
     /// Under way, for no order.
-    pub(crate) coming: Vec<ClaimId>,
+    pub(super) coming: Vec<ClaimId>,
     /// Stopped, or about to be.
-    pub(crate) stopped: Vec<ClaimId>,
+    pub(super) stopped: Vec<ClaimId>,
     /// Failed, for no order, with no gang on the node.
-    pub(crate) failed: Vec<ClaimId>,
+    pub(super) failed: Vec<ClaimId>,
     /// Retiring, with no gang left on the node.
-    pub(crate) retired: Vec<ClaimId>,
+    pub(super) retired: Vec<ClaimId>,
     /// Offerings of claims that are released because they took too long, or were put off too often.
-    pub(crate) unreliable: Vec<OfferingRef>,
+    pub(super) unreliable: Vec<OfferingRef>,
     /// Used, and not retiring.
-    pub(crate) used: Vec<(ClaimId, NodeIdx)>,
+    pub(super) used: Vec<(ClaimId, NodeIdx)>,
 }
 
 impl PoolInventory {
     /// Ready nodes that no gang uses.
-    pub(crate) fn free(&self) -> u32 {
+    pub(super) fn free(&self) -> u32 {
         self.idle.len() as u32 + self.shared
     }
 }
 
 /// Sorts every claim into its pool's inventory.
-pub(crate) fn inventories(cycle: &mut Cycle<'_>, plan: &Plan) -> Vec<PoolInventory> {
+pub(super) fn inventories(cycle: &mut Cycle<'_>, plan: &Plan) -> Vec<PoolInventory> {
     let (world, now) = (cycle.scratch.world, cycle.now);
     let mut wake = None;
     // Other workloads do not keep a node that failed, nor one that takes too long to become ready.

@@ -10,7 +10,7 @@ use crate::cycle::{Cycle, earliest};
 use crate::provision::{avoided, stockout_odds};
 
 /// Wakes and requests as many nodes as the target lacks. Nodes that are to be stopped are booted first.
-pub(crate) fn order_ahead(
+pub(super) fn order_ahead(
     cycle: &mut Cycle<'_>,
     pool: PoolIdx,
     target: Target,

@@ -14,7 +14,7 @@ use crate::provision::stockout_odds;
 
 /// Releases claims that have failed or retired, and retires nodes that are too old. A claim that was only put off may
 /// still come.
-pub(crate) fn release_leftovers(cycle: &mut Cycle<'_>, held: &mut PoolInventory, plan: &mut Plan) {
+pub(super) fn release_leftovers(cycle: &mut Cycle<'_>, held: &mut PoolInventory, plan: &mut Plan) {
     let world = cycle.scratch.world;
     for id in std::mem::take(&mut held.retired) {
         push_alone(plan, Action::Release { claim: id });
@@ -79,7 +79,7 @@ fn expired(cycle: &mut Cycle<'_>, held: &mut PoolInventory, plan: &mut Plan) {
 }
 
 /// Releases what a pool has above its target; stops nodes instead where stopped ones are wanted.
-pub(crate) fn release_surplus(
+pub(super) fn release_surplus(
     cycle: &mut Cycle<'_>,
     pool: PoolIdx,
     target: Target,

@@ -18,7 +18,7 @@ use crate::provision::{members_per_node, offerings_for};
 
 /// The target of a pool of which so many nodes are in use. Looks as far ahead as a node takes to boot, so that
 /// it is there in time.
-pub(crate) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &PoolInventory) -> Target {
+pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &PoolInventory) -> Target {
     let in_use = held.in_use;
     let pool = &cycle.scratch.world.pools()[idx];
     let ahead = &pool.spec.ahead;

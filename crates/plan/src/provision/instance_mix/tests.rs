@@ -43,7 +43,7 @@ fn a_small_node_beside_a_large_one_is_cheaper_than_two_large_ones() {
 }
 
 #[test]
-fn greed_is_not_always_best_and_says_so() {
+fn greedy_mix_is_not_always_best_and_reports_its_gap() {
     // Per member the large one is cheapest, but two of the others hold all six.
     let table = [(4, 7.0), (3, 5.5)];
     let (world, kinds) = (world(&table), kinds(&table, 9));
@@ -68,7 +68,7 @@ fn limits_of_the_pool_hold_for_all_kinds_together() {
 }
 
 #[test]
-fn the_cheapest_mix_is_never_dearer_than_any_other() {
+fn cheapest_mix_costs_no_more_than_any_other() {
     // Every mix of three kinds by hand, for many sizes.
     let table = [(8, 9.1), (4, 5.3), (1, 1.6)];
     let (world, kinds) = (world(&table), kinds(&table, 6));
