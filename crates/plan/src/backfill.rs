@@ -1,7 +1,7 @@
-//! Step 4b: let smaller gangs into the holes, if they delay nobody who holds a start time.
+//! Backfill: let gangs start in the holes beside booked starts, where they delay no booking.
 //!
-//! A gang that is believed to end before the first booked start may take anything that is free. One that ends
-//! later may take only what is free now and at every booked start before its end, beside the booked seats.
+//! A gang that is believed to end before the first booked start may take anything that is free. One that ends later
+//! may take only what is free now and at every booked start before its end, beside the booked seats.
 
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, NodeIdx};
@@ -11,11 +11,11 @@ use muster_core::time::Span;
 use muster_core::topology::ROOT;
 
 use crate::cycle::Cycle;
-use crate::make_way::{self, Offer};
-use crate::order::Turn;
+use crate::order::{QueuedGang, quota};
 use crate::place::{Fits, Misfit, Want, place};
-use crate::predict::{self, Belief};
-use crate::quota;
+use crate::predict;
+use crate::predict::Belief;
+use crate::preempt::{self, VictimSet};
 use crate::reserve::{Booking, Bookings, booked_nodes, nodes_of};
 use crate::scratch::Scratch;
 
@@ -23,56 +23,56 @@ use crate::scratch::Scratch;
 #[derive(Default)]
 pub(crate) struct Holes<'w> {
     pub(crate) bookings: Bookings<'w>,
-    /// What is free now and at the first, the first two, ... booked starts; as far as it was asked for.
+    /// What is free now and at the first, the first two, ... booked starts; computed as far as it was needed.
     throughout: Vec<(Scratch<'w>, Fits)>,
 }
 
 impl<'w> Holes<'w> {
-    /// Whether nobody holds a start time.
+    /// Whether no gang holds a start time.
     pub(crate) fn is_empty(&self) -> bool {
         self.bookings.0.is_empty()
     }
-    /// How many hold a start time.
+    /// How many gangs hold a start time.
     pub(crate) fn len(&self) -> usize {
         self.bookings.0.len()
     }
-    /// Who starts first of those that hold a start time.
+    /// The gang with the first booked start.
     pub(crate) fn ahead(&self) -> Option<GangId> {
         self.bookings.0.first().map(|booking| booking.gang)
     }
 
-    /// Whether a gang would exceed a limit at one of the first `starts` booked starts, because of who is booked.
+    /// Whether a gang would exceed a limit at one of the first `starts` booked starts, because of the booked gangs.
     pub(crate) fn is_quota_booked(&self, gang: &Gang, starts: usize) -> bool {
         let over = |booking: &Booking<'_>| quota::over_limit(&booking.then, gang).is_some();
         self.bookings.0[..starts].iter().any(over)
     }
 
-    /// Whether a look at the numbers shows that a gang would delay somebody who is booked, if its submitter is
-    /// right; and nothing can be bought for it.
-    pub(crate) fn is_in_the_way(&mut self, cycle: &Cycle<'w>, turn: &Turn) -> bool {
-        let Some((sig, needs)) = turn.simple.filter(|_| cycle.scratch.world.pools().is_empty())
+    /// Whether counting alone shows that a gang would delay a booked gang if its estimate is right, and nothing can
+    /// be bought for it.
+    pub(crate) fn would_delay(&mut self, cycle: &Cycle<'w>, queued: &QueuedGang) -> bool {
+        let Some((sig, needs)) = queued.simple.filter(|_| cycle.scratch.world.pools().is_empty())
         else {
             return false;
         };
-        let taken_at_his_word = cycle.policy.order.belief().of_newcomers() == Belief::Estimate;
-        let before = self.bookings.before(cycle.now + turn.said);
-        if !taken_at_his_word || turn.said == Span::ZERO || before == 0 {
+        let trusts_estimate = cycle.policy.order.belief().of_newcomers() == Belief::Estimate;
+        let before = self.bookings.before(cycle.now + queued.said);
+        if !trusts_estimate || queued.said == Span::ZERO || before == 0 {
             return false;
         }
         let (throughout, fits) = self.throughout(cycle, before);
         fits.in_domain(throughout, ROOT, Want::any(sig)) < u64::from(needs)
     }
 
-    /// Keeps the seats of a booking from everybody who comes later.
-    pub(crate) fn keep(&mut self, gang: &Gang, booking: Booking<'w>) {
+    /// Keeps the seats of a booking from gangs that are served later.
+    pub(crate) fn book(&mut self, gang: &Gang, booking: Booking<'w>) {
         self.bookings.add(gang, booking);
         self.throughout.clear();
     }
 
-    /// Seats for a gang that delay nobody, taken in the cycle's scratch.
+    /// Seats for a gang that delay no booking, taken in the cycle's scratch.
     ///
     /// # Errors
-    /// Says why it does not fit now, or `None` when it would fit but delay somebody.
+    /// Says why it does not fit now, or `None` when it would fit but delay a booked gang.
     pub(crate) fn place(
         &mut self,
         cycle: &mut Cycle<'w>,
@@ -83,13 +83,13 @@ impl<'w> Holes<'w> {
         let before = self.bookings.before(ends);
         if before == 0 {
             let seats = place(&mut cycle.scratch, &mut cycle.fits, gang).map_err(Some)?;
-            self.taken(cycle, &nodes_of(&seats));
+            self.refresh(cycle, &nodes_of(&seats));
             return Ok(seats);
         }
-        if let Some(misfit) = too_many(cycle, gang) {
+        if let Some(misfit) = misfit_by_count(cycle, gang) {
             return Err(Some(misfit));
         }
-        // What it counts for in its queue must not be what somebody who is booked counts on.
+        // Its usage must not be what a booked gang counts on under a limit.
         if self.is_quota_booked(gang, before) {
             return Err(misfit_now(cycle, gang));
         }
@@ -103,11 +103,11 @@ impl<'w> Holes<'w> {
             booking.then.sit(gang, &seats);
             quota::charge_later(&mut booking.then, gang);
         }
-        self.taken(cycle, &nodes_of(&seats));
+        self.refresh(cycle, &nodes_of(&seats));
         Ok(seats)
     }
 
-    /// Draws up an order that keeps off what is booked: nobody knows when it will be complete.
+    /// Draws up an order that keeps off what is booked, since the time at which it will be complete is unknown.
     pub(crate) fn provide<E>(
         &mut self,
         cycle: &mut Cycle<'w>,
@@ -117,7 +117,7 @@ impl<'w> Holes<'w> {
         if self.is_empty() {
             return draw_up(cycle);
         }
-        let now = self.set_apart(cycle);
+        let now = self.hide_booked(cycle);
         let drawn = draw_up(cycle);
         let mut seats: Vec<Seat> = Vec::new();
         if let Ok(spec) = &drawn {
@@ -136,12 +136,12 @@ impl<'w> Holes<'w> {
             booking.then.sit(gang, &seats);
             quota::charge_later(&mut booking.then, gang);
         }
-        self.taken(cycle, &nodes_of(&seats));
+        self.refresh(cycle, &nodes_of(&seats));
         drawn
     }
 
-    /// Leaves free on booked nodes only what is free throughout; says what was free there.
-    fn set_apart(&mut self, cycle: &mut Cycle<'w>) -> Vec<(NodeIdx, NodeState)> {
+    /// Leaves free on booked nodes only what is free throughout; returns what was free there.
+    fn hide_booked(&mut self, cycle: &mut Cycle<'w>) -> Vec<(NodeIdx, NodeState)> {
         let booked = booked_nodes(&self.bookings.0);
         let (throughout, _) = self.throughout(cycle, self.bookings.0.len());
         let mut now = Vec::with_capacity(booked.len());
@@ -156,8 +156,8 @@ impl<'w> Holes<'w> {
         now
     }
 
-    /// What is free now and at every booked start, to go on with apart; `None` if nobody is booked.
-    pub(crate) fn apart(&mut self, cycle: &Cycle<'w>) -> Option<(Scratch<'w>, Fits)> {
+    /// What is free now and at every booked start, as an overlay of its own; `None` if no gang is booked.
+    pub(crate) fn beside_bookings(&mut self, cycle: &Cycle<'w>) -> Option<(Scratch<'w>, Fits)> {
         if self.is_empty() {
             return None;
         }
@@ -165,27 +165,27 @@ impl<'w> Holes<'w> {
         Some((throughout.later(), Fits::default()))
     }
 
-    /// Whom to ask so that a gang can start, delaying nobody who is booked.
-    pub(crate) fn ask_others(&mut self, cycle: &mut Cycle<'w>, id: GangId) -> Option<Offer> {
+    /// The victims to preempt so that a gang can start, delaying no booked gang.
+    pub(crate) fn find_victims(&mut self, cycle: &mut Cycle<'w>, id: GangId) -> Option<VictimSet> {
         if self.is_empty() {
-            return make_way::offer(cycle, id, &[]);
+            return preempt::find_victims(cycle, id, &[]);
         }
-        let now = self.set_apart(cycle);
-        let offer = make_way::offer(cycle, id, &booked_nodes(&self.bookings.0));
+        let now = self.hide_booked(cycle);
+        let victims = preempt::find_victims(cycle, id, &booked_nodes(&self.bookings.0));
         for (node, free) in now {
             cycle.scratch.set_node_state(node, free);
         }
-        offer
+        victims
     }
 
-    /// Takes seats that others have not left yet, now and at every booked start.
+    /// Takes seats that victims have not left yet, now and at every booked start.
     pub(crate) fn sit_over(&mut self, cycle: &mut Cycle<'w>, gang: &Gang, seats: &[Seat]) {
         cycle.scratch.sit_over(gang, seats);
         for booking in &mut self.bookings.0 {
             booking.then.sit_over(gang, seats);
             quota::charge_later(&mut booking.then, gang);
         }
-        self.taken(cycle, &nodes_of(seats));
+        self.refresh(cycle, &nodes_of(seats));
     }
 
     /// What is free now and at the first `starts` booked starts.
@@ -208,7 +208,7 @@ impl<'w> Holes<'w> {
     }
 
     /// Brings what is free throughout up to date on nodes where seats were taken.
-    fn taken(&mut self, cycle: &Cycle<'w>, nodes: &[NodeIdx]) {
+    fn refresh(&mut self, cycle: &Cycle<'w>, nodes: &[NodeIdx]) {
         for node in nodes.iter().copied() {
             let Some(mut free) = cycle.scratch.node_state(node) else { continue };
             for (booking, (throughout, _)) in self.bookings.0.iter().zip(&mut self.throughout) {
@@ -220,9 +220,9 @@ impl<'w> Holes<'w> {
     }
 }
 
-/// For a gang of one role without closeness counting is exact, and spares the seats: why it does not fit on
-/// what is free now.
-pub(crate) fn too_many(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Misfit> {
+/// Why a gang of one role without closeness does not fit on what is free now. Counting is exact for such a gang, and
+/// no seats have to be found.
+pub(crate) fn misfit_by_count(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Misfit> {
     let ([sig], [role], None) =
         (gang.sigs.as_slice(), gang.spec.roles.as_slice(), &gang.spec.closeness)
     else {
@@ -236,7 +236,7 @@ pub(crate) fn too_many(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Misfit> {
 /// Why a gang does not fit on what is free now; `None` when it does.
 fn misfit_now(cycle: &mut Cycle<'_>, gang: &Gang) -> Option<Misfit> {
     if gang.sigs.len() == 1 && gang.spec.closeness.is_none() {
-        return too_many(cycle, gang);
+        return misfit_by_count(cycle, gang);
     }
     place(&mut cycle.scratch.trial(), &mut cycle.fits, gang).err()
 }

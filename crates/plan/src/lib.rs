@@ -1,7 +1,7 @@
 //! The planner: World in, Plan out.
 //!
-//! [`plan`] reads like the cycle it is: settle what is under way, order the queue, place, reserve, backfill,
-//! provision, supply, explain. Each step is a module.
+//! [`plan`] is one scheduling cycle: settle what is under way, order the queue, place, reserve, backfill, preempt or
+//! provision, resize, supply, explain. Each step is a module; `cycle` calls them in this order.
 //!
 //! Architecture invariant: pure and synchronous. No clock, no file, no socket, no async runtime, no random
 //! source; hash order never reaches a decision. The same World, policy and time give the same Plan, byte for
@@ -10,42 +10,27 @@
 
 pub mod policy;
 pub mod predict;
+pub mod scratch;
 
 mod cycle;
 
-mod allowed;
-mod guard;
-mod lendable;
-mod order;
-mod repair;
-mod serve;
 mod settle;
-mod share;
-mod sooner;
 
-mod company;
+mod order;
 pub mod place;
-pub mod scratch;
-
-mod backfill;
 mod reserve;
 
-mod choose;
-mod grow;
-mod make_way;
-mod mix;
-mod odds;
-mod oversize;
-mod pace;
+mod backfill;
+mod preempt;
 mod provision;
-mod quota;
+
+mod reassign_nodes;
+
+mod grow;
 mod supply;
-mod top_up;
 
 mod explain;
-mod outlook;
-mod why;
 
 pub use cycle::{plan, world_for};
+pub use explain::{Why, why};
 pub use policy::{Policy, QueueOrder};
-pub use why::{Why, why};

@@ -1,27 +1,28 @@
-//! How long gangs run: what users say, what their history says, and what to make of it when they run longer.
+//! How long gangs run: what users estimate, what their history says, and how an estimate is extended when a gang
+//! outlives it.
 //!
-//! Beliefs are functions of what the World knows; nothing is remembered between cycles. A belief that turned
-//! out too short is stretched by steps that depend only on when the gang started and what time it is.
+//! Predictions are functions of what the World knows; nothing is remembered between cycles. A prediction that turned
+//! out too short is extended by steps that depend only on when the gang started and what time it is.
 
 use muster_core::World;
 use muster_core::gang::{Gang, Phase};
 use muster_core::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// Whose word is taken for how long a gang runs.
+/// Which prediction of a gang's duration is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Belief {
-    /// What the submitter says.
+    /// The submitter's estimate.
     Estimate,
-    /// The mean of the user's last two runs, never more than what the submitter says.
+    /// The mean of the user's last two runs, never more than the estimate.
     LastTwo,
-    /// What the submitter says, less what nearly nobody's runs take of it. For gangs that hold seats: promises
-    /// are made on it. Whoever wants to go before a promise is taken at his word.
+    /// The estimate, less the part of it that nearly all runs leave unused. Used for gangs that hold seats, since
+    /// promises rest on it. A gang that would go before a promise is predicted by its own estimate.
     Upper,
 }
 
 impl Belief {
-    /// Whose word is taken for gangs that would go before a promise.
+    /// The prediction for gangs that would go before a promise.
     pub(crate) fn of_newcomers(self) -> Belief {
         match self {
             Belief::Upper => Belief::Estimate,
@@ -30,7 +31,7 @@ impl Belief {
     }
 }
 
-/// By how much a belief is stretched, step by step, as a gang outlives it: short at first, in case it is
+/// By how much a prediction is extended, step by step, as a gang outlives it: short at first, in case the gang is
 /// about to end, then ever longer.
 const STRETCH: [Span; 11] = [
     Span::mins(1),
@@ -84,7 +85,7 @@ fn believed_end(
     outlived: impl Fn(Time) -> bool,
 ) -> Time {
     let runs = matches!(gang.phase, Phase::Running { .. } | Phase::Admitted { .. });
-    // When it ends if it takes so long in all.
+    // The end if it takes so long in all.
     let end_if = |takes: Span| if runs { gang.end_if(takes) } else { now + gang.lasts_if(takes) };
     let mut first = duration(world, gang, belief);
     if belief == Belief::Upper && outlived(end_if(first)) {
@@ -102,7 +103,7 @@ fn believed_end(
     if outlived(end) {
         end = end_if(gang.spec.said_duration().max(first));
     }
-    // Past even what the submitter said: a tenth of its age longer, and at least a minute.
+    // Past even the estimate: a tenth of its age longer, and at least a minute.
     let started = match gang.phase {
         Phase::Running { at } | Phase::Admitted { at } => at,
         Phase::Waiting | Phase::Assembling(_) | Phase::Stopping => now,
@@ -118,10 +119,10 @@ pub fn lasts(world: &World, gang: &Gang, belief: Belief) -> Span {
     gang.lasts_if(duration(world, gang, belief))
 }
 
-/// How long a gang will most likely run, from the latest runs of its user and of everybody.
+/// How long a gang will most likely run, from the latest runs of its user and of all users.
 ///
-/// A weighted mean of square roots, so that one very long run does not drown many short ones. Runs with the
-/// same estimate or the same size count more, older ones less; what everybody's runs took of their estimates
+/// A weighted mean of square roots, so that one very long run does not drown many short ones. Runs with the same
+/// estimate or the same size count more, older ones less; the part of their estimates that all users' runs took
 /// counts as one more run.
 pub fn likely(world: &World, gang: &Gang, now: Time) -> Span {
     let estimate = gang.spec.said_duration();

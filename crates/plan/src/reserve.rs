@@ -1,9 +1,8 @@
-//! Step 4a: give a gang that must wait a start time and the seats it will have then.
+//! Reserve: give a gang that must wait a start time and the seats it will have then.
 //!
-//! The same placement code is run on the scratch as it would be later: gangs end one after the other, when
-//! they are believed to, nodes that are still booting come free when the gang they were ordered for has
-//! ended, and gangs that hold start times take their seats, until the gang fits and stays clear of all of
-//! them for as long as it runs.
+//! The same placement code is run on the scratch as it would be later: gangs end one after the other, as predicted,
+//! nodes that are still booting become free when the gang they were ordered for has ended, and gangs that hold start
+//! times take their seats, until the gang fits and stays clear of all of them for as long as it runs.
 
 use muster_core::World;
 use muster_core::gang::{Gang, Seat};
@@ -14,23 +13,24 @@ use muster_core::time::{Span, Time};
 use smallvec::SmallVec;
 
 use crate::cycle::Cycle;
+use crate::order::quota;
 use crate::place::{Fits, place_together};
-use crate::predict::{self, Belief};
-use crate::quota;
+use crate::predict;
+use crate::predict::Belief;
 use crate::scratch::Scratch;
 
-/// What starts later than this is not promised. Time has an end, and who says that gangs last for ages must not get there:
-/// at the last instant of all everything starts and ends at once.
+/// The horizon: later starts are not promised. Time has an end, and gangs declared to run for ages must not reach it,
+/// where everything would start and end at once.
 const FOREVER: Span = Span::hours(24 * 365 * 100);
 
-/// A start time for one gang, and the world as it is believed to be then, with the gang in its seats.
+/// A start time for one gang, and the world as predicted for then, with the gang in its seats.
 #[derive(Clone)]
 pub(crate) struct Booking<'w> {
-    /// For whom.
+    /// The gang that starts.
     pub(crate) gang: GangId,
-    /// When it starts at the latest, if beliefs hold.
+    /// When it starts at the latest, if predictions hold.
     pub(crate) start: Time,
-    /// When it is believed to end then.
+    /// When it is predicted to end then.
     end: Time,
     /// Where it will sit.
     pub(crate) seats: Vec<Seat>,
@@ -42,7 +42,7 @@ pub(crate) struct Booking<'w> {
 #[derive(Clone, Default)]
 pub(crate) struct Bookings<'w>(pub(crate) Vec<Booking<'w>>);
 
-/// What happens later, if beliefs hold.
+/// A change that is predicted for later.
 #[derive(Clone, Copy)]
 enum Change {
     /// A gang that runs ends.
@@ -58,8 +58,8 @@ enum Change {
 }
 
 impl<'w> Bookings<'w> {
-    /// Finds the earliest time from now on at which the gang fits without delaying anybody who is booked, if
-    /// waiting is enough for that.
+    /// The earliest time from now on at which the gang fits without delaying a booked gang; `None` if waiting alone
+    /// never makes it fit.
     pub(crate) fn earliest(
         &self,
         cycle: &Cycle<'w>,
@@ -106,7 +106,7 @@ impl<'w> Bookings<'w> {
         None
     }
 
-    /// Enters a booking; those who start while it runs find it there.
+    /// Enters a booking; gangs that are booked to start while it runs see its seats taken.
     pub(crate) fn add(&mut self, gang: &Gang, booking: Booking<'w>) {
         for other in &mut self.0 {
             if booking.start <= other.start && other.start < booking.end {
@@ -118,12 +118,12 @@ impl<'w> Bookings<'w> {
         self.0.insert(at, booking);
     }
 
-    /// How many bookings start before a time: those that a gang which runs until then could delay.
+    /// How many bookings start before a time: the ones that a gang which runs until then could delay.
     pub(crate) fn before(&self, end: Time) -> usize {
         self.0.partition_point(|booking| booking.start < end)
     }
 
-    /// Seats at `at` that are not needed by anybody who is booked to start before `end`.
+    /// Seats at `at` that no gang which is booked to start before `end` needs.
     fn place_clear_of_all(
         &self,
         then: &mut Scratch<'w>,
@@ -165,8 +165,8 @@ impl<'w> Bookings<'w> {
         }
     }
 
-    /// Everything that is believed to happen after now, soonest first. Looked up as far as it is asked for:
-    /// a gang that waits for two others does not need to know when a thousand end.
+    /// All predicted changes after now, soonest first. Computed lazily: a gang that waits for two others does not
+    /// need to know when a thousand end.
     fn changes<'a>(
         &'a self,
         cycle: &'a Cycle<'w>,
@@ -174,21 +174,24 @@ impl<'w> Bookings<'w> {
     ) -> impl Iterator<Item = (Time, Change)> + 'a {
         let world = cycle.scratch.world;
         let mut others: Vec<(Time, Change)> = Vec::new();
-        // Who makes way since this cycle ends no later than that; where somebody sits over him, nothing is freed.
+        // A victim that leaves since this cycle ends no later than that; where its seats are taken over, nothing is
+        // freed.
         let mut as_said = world.said_ends().peekable();
-        // What submitters say is in order already, as long as it has not turned out wrong.
+        // Ends by estimate are in order already, except for gangs that have outlived their estimates.
         while let Some((_, id)) =
             as_said.next_if(|(said, _)| belief != Belief::Estimate || *said <= cycle.now)
         {
             let gang = world.gang(id).expect("it runs");
             others.push((predict::end(world, gang, belief, cycle.now), Change::Ends(id)));
         }
-        for (at, (id, _)) in cycle.admitted.iter().enumerate() {
+        for (at, (id, _)) in cycle.given.admitted.iter().enumerate() {
             let gang = world.gang(*id).expect("it was just admitted");
             let end = predict::end(world, gang, belief.of_newcomers(), cycle.now);
             others.push((end, Change::StartedNowEnds(at)));
         }
-        for (id, order) in world.orders().iter().filter(|(id, _)| !cycle.sooner.contains(id)) {
+        for (id, order) in
+            world.orders().iter().filter(|(id, _)| !cycle.given.started_early.contains(id))
+        {
             let gang = world.gang(order.spec.gang).expect("it has an order");
             let end = ready_at(world, order, cycle.now) + predict::lasts(world, gang, belief);
             others.push((end, Change::OrderEnds(*id)));
@@ -208,7 +211,7 @@ impl<'w> Bookings<'w> {
         })
     }
 
-    /// Adds what a change frees, or takes off what it takes; never too little is left in `free`.
+    /// Adds what a change frees, or subtracts what it takes; `free` is never less than what is free.
     fn count(&self, cycle: &Cycle<'w>, change: Change, free: &mut Usage) {
         let world = cycle.scratch.world;
         let mut add = |gang: &Gang, seats: &[Seat]| {
@@ -224,7 +227,7 @@ impl<'w> Bookings<'w> {
                 add(gang, &gang.seats);
             }
             Change::StartedNowEnds(at) => {
-                let (id, seats) = &cycle.admitted[at];
+                let (id, seats) = &cycle.given.admitted[at];
                 add(world.gang(*id).expect("it was just admitted"), seats);
             }
             Change::BookedEnds(at) => {
@@ -251,7 +254,7 @@ impl<'w> Bookings<'w> {
         }
     }
 
-    /// Lets changes happen in a scratch. Gangs that end one after the other are taken together, node by node.
+    /// Applies changes to a scratch. Gangs that end one after the other are removed together, node by node.
     fn apply(&self, cycle: &Cycle<'w>, changes: &[(Time, Change)], then: &mut Scratch<'w>) {
         let world = cycle.scratch.world;
         let mut leaving: Vec<(&Gang, &[Seat])> = Vec::new();
@@ -262,7 +265,7 @@ impl<'w> Bookings<'w> {
                     leaving.push((gang, &gang.seats));
                 }
                 Change::StartedNowEnds(at) => {
-                    let (id, seats) = &cycle.admitted[at];
+                    let (id, seats) = &cycle.given.admitted[at];
                     leaving.push((world.gang(*id).expect("it was just admitted"), seats));
                 }
                 Change::BookedEnds(at) => {
@@ -292,7 +295,7 @@ impl<'w> Bookings<'w> {
     }
 }
 
-/// Lets gangs give back all they have.
+/// Frees all seats of some gangs.
 fn leave(then: &mut Scratch<'_>, leaving: &mut Vec<(&Gang, &[Seat])>) {
     then.rise_all(leaving);
     for (gang, seats) in leaving.drain(..) {
@@ -300,7 +303,7 @@ fn leave(then: &mut Scratch<'_>, leaving: &mut Vec<(&Gang, &[Seat])>) {
     }
 }
 
-/// Nodes an order still waits for: what they will be, and where.
+/// Nodes that an order still waits for: what they will be, and where.
 fn booting<'a>(
     world: &'a World,
     order: &'a Order,
@@ -315,8 +318,8 @@ fn is_ready(world: &World, claim: muster_core::id::ClaimId) -> bool {
     world.claims().get(&claim).is_some_and(Claim::is_ready)
 }
 
-/// When an order is expected to be complete: when the slowest of its nodes has booted, or, if that is past,
-/// half of what is left until it is given up.
+/// When an order is expected to be complete: when the slowest of its nodes has booted, or, if that is past, half of
+/// the time that is left until its deadline.
 pub(crate) fn ready_at(world: &World, order: &Order, now: Time) -> Time {
     let slowest = order.spec.claims.iter().filter(|(claim, _)| !is_ready(world, *claim));
     let boots = slowest.map(|(_, offering)| world.offering(*offering).spec.boot_time).max();
@@ -333,7 +336,7 @@ pub(crate) fn nodes_of(seats: &[Seat]) -> SmallVec<[NodeIdx; 8]> {
     nodes
 }
 
-/// Nodes on which any of these will sit, each once.
+/// Nodes on which any of these gangs will run, each once.
 pub(crate) fn booked_nodes(bookings: &[Booking<'_>]) -> Vec<NodeIdx> {
     let mut nodes: Vec<NodeIdx> = bookings.iter().flat_map(|b| nodes_of(&b.seats)).collect();
     nodes.sort_unstable();

@@ -22,7 +22,7 @@ use muster_core::state::NodeState;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::company::{Companies, Company, WordIdx, words};
+use crate::place::{NodeCounts, SpreadCounts, SpreadGroup, spread_groups};
 
 /// What becomes of a node when members take seats on it.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ enum Saved {
     Ghosts(usize),
     Pool(PoolIdx, PoolUsage),
     Offering(OfferingRef, u32),
-    Company(WordIdx, Arc<Company>),
+    NodeCounts(SpreadGroup, Arc<NodeCounts>),
 }
 
 /// The World as it would be if what was tried so far were done.
@@ -64,7 +64,7 @@ pub struct Scratch<'w> {
     tallies: Vec<Option<Tally<StateIdx>>>,
     groups: Vec<Option<Groups>>,
     paper: Vec<PaperNode>,
-    /// Nodes that are not here yet, or only in a what-if: where they stand and in which slot.
+    /// Nodes that are not here yet, or only in a what-if: their leaves and slots.
     ghosts: Vec<(DomainIdx, u32)>,
     queues: FxHashMap<QueueIdx, Usage>,
     users: FxHashMap<(QueueIdx, Arc<str>), Usage>,
@@ -78,11 +78,11 @@ pub struct Scratch<'w> {
 
     /// Classes kept for gangs further ahead.
     barred: FixedBitSet,
-    /// Nodes on which somebody sits over others who have not left: what is free there when one more leaves cannot
-    /// be told from what is free now.
+    /// Nodes on which seats were taken that victims have not left: what becomes free there when one more gang leaves
+    /// cannot be told from what is free now.
     sat_over: SmallVec<[NodeIdx; 4]>,
-    /// Who sits where among those that should be spread, once somebody has asked.
-    companies: Option<Companies>,
+    /// Members of spread groups by node, computed on first use.
+    spread_counts: Option<SpreadCounts>,
 
     /// Goes up whenever something may fit that did not, or the other way round.
     version: u64,
@@ -117,7 +117,7 @@ impl<'w> Scratch<'w> {
             filled: FxHashMap::default(),
             barred: FixedBitSet::with_capacity(world.class_count()),
             sat_over: SmallVec::new(),
-            companies: None,
+            spread_counts: None,
             version: 0,
             journal: Vec::new(),
             stamps: vec![(0, 0); domains],
@@ -175,7 +175,7 @@ impl<'w> Scratch<'w> {
         idx
     }
 
-    /// What becomes of a node in `state` when `count` members of `sig` sit down on it.
+    /// What becomes of a node in `state` when `count` members of `sig` take seats on it.
     ///
     /// # Panics
     /// When that many do not fit.
@@ -208,15 +208,14 @@ impl<'w> Scratch<'w> {
         }
     }
 
-    /// The same overlay to go on with apart: what is done there is not done here.
+    /// A copy of the overlay: changes to it do not affect this one.
     pub fn later(&self) -> Scratch<'w> {
         let mut later = self.clone();
         later.journal.clear();
         later
     }
 
-    /// A node of a class comes up empty, where it was not. It stays as long as this overlay or the trial in
-    /// which it appeared.
+    /// Adds an empty node of a class. It stays as long as this overlay or the trial in which it was added.
     pub fn appear(&mut self, class: ClassIdx, leaf: DomainIdx) {
         let world = self.world;
         let slot = world.capacity().leaf(leaf).slots() + self.ghosts.len() as u32;
@@ -255,7 +254,7 @@ impl<'w> Scratch<'w> {
     pub fn node_state(&self, node: NodeIdx) -> Option<NodeState> {
         Some(self.state(self.current(node)?.2).clone())
     }
-    /// Says what is free on a node.
+    /// Sets what is free on a node.
     pub fn set_node_state(&mut self, node: NodeIdx, state: NodeState) {
         if let Some((leaf, slot, from)) = self.current(node) {
             let to = self.intern(state);
@@ -265,11 +264,11 @@ impl<'w> Scratch<'w> {
     /// Takes seats that are free.
     pub fn sit(&mut self, gang: &Gang, seats: &[Seat]) {
         self.change(gang, seats, NodeState::sit);
-        self.join_company(gang, seats);
+        self.count_spread(gang, seats);
     }
-    /// Gives seats back; on nodes that cannot be used, or are too small for those on them, nothing changes.
+    /// Frees seats; on nodes that cannot be used, or are too small for the members on them, nothing changes.
     pub fn rise(&mut self, gang: &Gang, seats: &[Seat]) {
-        self.leave_company(gang, seats);
+        self.uncount_spread(gang, seats);
         if seats.iter().any(|seat| self.is_cramped(seat.node)) {
             let there = |seat: &Seat| !self.is_cramped(seat.node);
             let seats: Vec<Seat> = seats.iter().copied().filter(there).collect();
@@ -278,17 +277,17 @@ impl<'w> Scratch<'w> {
         self.change(gang, seats, NodeState::rise);
     }
 
-    /// Takes seats that others have not left yet: of what is free there only what they leave over stays free.
+    /// Takes seats that victims have not left yet: of what is free there only what the victims leave over stays free.
     pub fn sit_over(&mut self, gang: &Gang, seats: &[Seat]) {
         self.change(gang, seats, NodeState::sit_over);
-        self.join_company(gang, seats);
+        self.count_spread(gang, seats);
         self.sat_over.extend(seats.iter().map(|seat| seat.node));
         self.sat_over.sort_unstable();
         self.sat_over.dedup();
     }
-    /// Takes seats that were found free at another time. Where somebody is to sit over others since, nobody is known to
-    /// leave anything: what is there of them is taken. The same where beliefs about gangs that last for no time at all,
-    /// or for ages, do not agree.
+    /// Takes seats that were found free at another time. Where seats of victims were taken over since, nothing is
+    /// known to become free, so as much as is there is taken. The same where predictions for gangs that last for no
+    /// time at all, or for ages, do not agree.
     pub fn sit_as_booked(&mut self, gang: &Gang, seats: &[Seat]) {
         let on_nodes = seats.chunk_by(|a, b| a.node == b.node);
         let taken = on_nodes.filter(|on_node| !self.has_all(gang, on_node)).map(|on| on[0].node);
@@ -300,26 +299,25 @@ impl<'w> Scratch<'w> {
         let (over, free): (Vec<Seat>, Vec<Seat>) = seats.iter().copied().partition(is_over);
         self.sit(gang, &free);
         self.change(gang, &over, NodeState::sit_over);
-        self.join_company(gang, &over);
+        self.count_spread(gang, &over);
     }
-    /// Whether all of these seats on one node are free together; nothing is looked at where the node cannot be used.
+    /// Whether all of these seats on one node are free together; true where the node cannot be used.
     fn has_all(&self, gang: &Gang, on_node: &[Seat]) -> bool {
         let sig = |seat: &Seat| self.world.signature(gang.sigs[usize::from(seat.role)]);
         let state = self.node_state(on_node[0].node);
         state.is_none_or(|state| state.has_free_all(on_node, sig))
     }
-    /// Whether a node is too small for all that sit on it, or are to.
+    /// Whether a node is too small for all members on it, or assigned to it.
     pub fn is_cramped(&self, node: NodeIdx) -> bool {
         self.world.is_cramped(node) || self.sat_over.binary_search(&node).is_ok()
     }
 
-    /// Gives the seats of several gangs back at once; the same as one after the other, with each node looked at
-    /// once.
+    /// Frees the seats of several gangs at once; the same as one after the other, with each node changed once.
     pub fn rise_all(&mut self, leaving: &[(&Gang, &[Seat])]) {
         let world = self.world;
         let mut seats: Vec<(NodeIdx, SigIdx, &Seat)> = Vec::new();
         for (gang, mine) in leaving {
-            self.leave_company(gang, mine);
+            self.uncount_spread(gang, mine);
             let here = mine.iter().filter(|seat| !self.is_cramped(seat.node));
             seats.extend(here.map(|seat| (seat.node, gang.sigs[usize::from(seat.role)], seat)));
         }
@@ -353,39 +351,39 @@ impl<'w> Scratch<'w> {
         }
     }
 
-    /// The number that those who should be spread in these words go by.
-    pub(crate) fn word(&mut self, among: &Arc<str>) -> WordIdx {
+    /// The number of a spread group, by its name.
+    pub(crate) fn group(&mut self, among: &Arc<str>) -> SpreadGroup {
         let world = self.world;
-        self.companies.get_or_insert_with(|| Companies::of(world)).word(among)
+        self.spread_counts.get_or_insert_with(|| SpreadCounts::of(world)).group(among)
     }
-    /// Who sits where among those that should be spread in these words.
-    pub(crate) fn company(&self, word: WordIdx) -> &Company {
-        self.companies.as_ref().expect("a word was asked for").get(word)
+    /// The members of a spread group on each node.
+    pub(crate) fn node_counts(&self, group: SpreadGroup) -> &NodeCounts {
+        self.spread_counts.as_ref().expect("a group was numbered").get(group)
     }
-    /// Counts members that took seats among those they should be spread with.
-    pub(crate) fn join_company(&mut self, gang: &Gang, seats: &[Seat]) {
-        self.count_company(gang, seats, |there, members| there + members);
+    /// Counts members that took seats in their spread groups.
+    pub(crate) fn count_spread(&mut self, gang: &Gang, seats: &[Seat]) {
+        self.change_spread(gang, seats, |there, members| there + members);
     }
-    fn leave_company(&mut self, gang: &Gang, seats: &[Seat]) {
-        self.count_company(gang, seats, u32::saturating_sub);
+    fn uncount_spread(&mut self, gang: &Gang, seats: &[Seat]) {
+        self.change_spread(gang, seats, u32::saturating_sub);
     }
-    fn count_company(&mut self, gang: &Gang, seats: &[Seat], count: fn(u32, u32) -> u32) {
+    fn change_spread(&mut self, gang: &Gang, seats: &[Seat], count: fn(u32, u32) -> u32) {
         let world = self.world;
         for (at, role) in gang.spec.roles.iter().enumerate() {
-            for among in words(role) {
-                let word = self.word(among);
-                let companies = self.companies.as_mut().expect("just asked");
-                self.journal.push(Saved::Company(word, companies.saved(word)));
+            for among in spread_groups(role) {
+                let group = self.group(among);
+                let spread_counts = self.spread_counts.as_mut().expect("just numbered");
+                self.journal.push(Saved::NodeCounts(group, spread_counts.saved(group)));
                 for seat in seats.iter().filter(|seat| usize::from(seat.role) == at) {
                     if let Some(node) = world.node(seat.node) {
-                        companies.count(word, node.leaf, seat, count);
+                        spread_counts.count(group, node.leaf, seat, count);
                     }
                 }
             }
         }
     }
 
-    /// Where a usable node stands and what state it is in.
+    /// The leaf, slot and state of a usable node.
     pub(crate) fn current(&self, node: NodeIdx) -> Option<(DomainIdx, u32, StateIdx)> {
         let ghost = (u32::MAX - node.0) as usize;
         if let Some((leaf, slot)) = self.ghosts.get(ghost).copied() {
@@ -425,7 +423,7 @@ impl<'w> Scratch<'w> {
         self.paper.push(PaperNode { offering, coming: None, state });
         self.paper.len() - 1
     }
-    /// Opens the node that a claim under way will become; its pool has counted it long ago.
+    /// Opens the node that a claim under way will become; its pool counts it already.
     pub fn open_coming(&mut self, claim: ClaimId, offering: OfferingRef) -> usize {
         let class = self.world.offering(offering).class;
         let state = self.intern(self.world.empty_state(class));
@@ -461,7 +459,7 @@ impl<'w> Scratch<'w> {
     pub fn charge(&mut self, gang: &Gang, sig: SigIdx, count: u32) {
         self.count(gang, sig, count, Usage::add);
     }
-    /// Counts members of a gang no longer, in its queue and everything above it.
+    /// Removes members of a gang from the usage of its queue and everything above it.
     pub fn refund(&mut self, gang: &Gang, sig: SigIdx, count: u32) {
         self.count(gang, sig, count, Usage::take);
     }
@@ -550,8 +548,8 @@ impl<'w> Scratch<'w> {
                 Saved::Offering(offering, nodes) => {
                     self.offerings.insert(offering, nodes);
                 }
-                Saved::Company(word, before) => {
-                    self.companies.as_mut().expect("it was counted").restore(word, before);
+                Saved::NodeCounts(group, before) => {
+                    self.spread_counts.as_mut().expect("it was counted").restore(group, before);
                 }
             }
         }
@@ -568,7 +566,7 @@ pub struct Trial<'s, 'w> {
 }
 
 impl Trial<'_, '_> {
-    /// Makes the changes part of whatever the trial is part of.
+    /// Makes the changes part of the trial around this one, or of the overlay.
     pub fn keep(mut self) {
         self.kept = true;
     }
@@ -579,7 +577,7 @@ impl Drop for Trial<'_, '_> {
         if !self.kept {
             self.scratch.restore(self.mark);
         }
-        // What follows is another trial, also when it is the one around this.
+        // Later writes belong to another trial, also when that is the one around this.
         self.scratch.trial += 1;
     }
 }

@@ -1,95 +1,14 @@
-//! Step 5: let elastic gangs grow into what is left.
+//! Resize: let elastic gangs grow into what is left.
 //!
-//! Read in this order: who could have more members, and what they would bring it; who gets the next one; and what
-//! comes of it. Nobody who holds a start time is delayed, and nodes that cost money are neither bought nor kept for
-//! growth, unless their pool says so.
+//! Read in this order: which gangs could have more members and what each would gain, which gang gets the next member,
+//! and the resizes that come of it.
 
-mod growing;
-mod hand_out;
+mod progress;
 
-use muster_core::World;
-use muster_core::order::ClaimState;
-use muster_core::plan::{Action, ActionGroup, Plan};
+mod candidates;
+mod distribute;
+mod resize;
 
-use crate::backfill::Holes;
-use crate::cycle::Cycle;
-use crate::place::Fits;
-use crate::quota;
-use crate::scratch::Scratch;
-pub(crate) use growing::who_lacks;
-use growing::{Growing, who_can};
-use hand_out::hand_out;
-
-/// How often room is handed out anew because some who got a part of it have no use for so little.
-const ROUNDS: u32 = 4;
-
-/// Gives what is left to gangs that can use it.
-pub(crate) fn grow<'w>(cycle: &mut Cycle<'w>, holes: &mut Holes<'w>, plan: &mut Plan) {
-    let world = cycle.scratch.world;
-    if !world.has_disruptable() && !world.gangs().any(|(_, gang)| gang.is_short()) {
-        return;
-    }
-    let mut growing = who_can(cycle);
-    if growing.is_empty() {
-        return;
-    }
-    let (mut free, mut fits) = match holes.apart(cycle) {
-        Some(apart) => apart,
-        None => (cycle.scratch.later(), std::mem::take(&mut cycle.fits)),
-    };
-    close_what_costs(cycle.scratch.world, &mut free);
-    // What is free throughout says nothing of what counts for limits now.
-    let mut books = cycle.scratch.later();
-    for _ in 0..ROUNDS {
-        hand_out(&mut free, &mut books, &mut fits, &mut growing);
-        let in_vain = growing.iter_mut().filter(|one| !one.pays());
-        if in_vain.map(|one| one.give_back(&mut free, &mut books)).count() == 0 {
-            break;
-        }
-    }
-    // What was counted belongs to another scratch.
-    cycle.fits = Fits::default();
-    for one in growing.into_iter().filter(|one| !one.added.is_empty() && one.pays()) {
-        cycle.scratch.sit(one.gang, &one.added);
-        quota::charge_seats(&mut cycle.scratch, one.gang, &one.added);
-        cycle.grown.insert(one.id, one.added.clone());
-        tell(one, plan);
-    }
-}
-
-/// One that runs is resized; one that starts does so with more members, and after everybody else: it may have grown into
-/// what an order gives back.
-fn tell(one: Growing<'_>, plan: &mut Plan) {
-    if !one.starts {
-        let mut seats = one.gang.seats.clone();
-        seats.extend(one.added);
-        let actions = vec![Action::Resize { gang: one.id, seats }];
-        plan.groups.push(ActionGroup { gang: Some(one.id), actions });
-        return;
-    }
-    let admits = |action: &mut Action| match action {
-        Action::Admit { gang, seats } if *gang == one.id => {
-            seats.extend(&one.added);
-            seats.sort_by_key(|seat| seat.role);
-            true
-        }
-        _ => false,
-    };
-    let mut groups = plan.groups.iter_mut();
-    if let Some(at) = groups.position(|group| group.actions.iter_mut().any(admits)) {
-        let group = plan.groups.remove(at);
-        plan.groups.push(group);
-    }
-}
-
-/// Nodes that cost money are not kept for growth, unless their pool says so.
-fn close_what_costs(world: &World, free: &mut Scratch<'_>) {
-    for claim in world.claims().values() {
-        let ClaimState::Ready(node) = claim.state else { continue };
-        let pool = &world.pools()[claim.offering.pool].spec;
-        let costs = world.offering(claim.offering).spec.marginal_price().0 > 0;
-        if costs && !pool.grow {
-            free.close(node);
-        }
-    }
-}
+pub(crate) use candidates::below_maximum;
+pub(crate) use progress::{behind, left};
+pub(crate) use resize::grow;

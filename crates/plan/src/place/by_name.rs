@@ -1,7 +1,7 @@
-//! Nodes by name: which of them will do for a signature that looks at names.
+//! Nodes by name: which of them suit a signature whose constraints look at names.
 //!
-//! Every node is scored once per signature, those that are mentioned alike together. Which of them have a score at least
-//! so high is a set of slots, so that a leaf counts what it has of each state without looking at single nodes.
+//! Every node is scored once per signature, nodes that are mentioned alike together. The nodes of at least a given
+//! score are a set of slots, so that a leaf counts its nodes of each state without looking at single nodes.
 
 use std::collections::BTreeMap;
 
@@ -157,7 +157,7 @@ fn scores(world: &World, signature: &Signature, spots: &[Option<Spot>]) -> Vec<O
     scores
 }
 
-/// Scores of nodes that are alike, each of them worked out once.
+/// Scores of nodes that are alike, each of them computed once.
 struct Known<'w> {
     world: &'w World,
     signature: &'w Signature,
@@ -165,7 +165,7 @@ struct Known<'w> {
 }
 
 impl Known<'_> {
-    /// What all have in common that differ in nothing but their names.
+    /// What nodes have in common that differ in nothing but their names.
     fn alike(&self, spot: Spot) -> (ClassIdx, DomainIdx) {
         let by_class = self.signature.but_for_names == Reach::Class;
         (spot.class, if by_class { ROOT } else { spot.leaf })

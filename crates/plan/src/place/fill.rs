@@ -1,4 +1,5 @@
-//! Seat members in a domain: as few domains and nodes as possible, and on nodes where the least is lost to others.
+//! Seat members in a domain: on as few domains and nodes as possible, and on nodes where the fewest GPUs become
+//! unusable for other gangs.
 
 use muster_core::device::DeviceSet;
 use muster_core::gang::Seat;
@@ -6,15 +7,15 @@ use muster_core::id::{DomainIdx, NodeIdx, SigIdx, StateIdx};
 use muster_core::signature::Reach;
 use smallvec::SmallVec;
 
-use super::Ask;
 use super::fits::{Fits, Want};
+use super::gang::Ask;
 use crate::scratch::{Filled, Scratch};
 
 /// Members per node, free GPUs (the fuller node first among equals), state, nodes.
 type Candidate = (u32, u64, StateIdx, u32);
 
-/// Members of a role being seated: where what is free is known, who they are, how well nodes must suit them, and the seats
-/// they have so far.
+/// Members of a role being seated: the overlay, the demand, how well nodes must suit them, and the seats they have so
+/// far.
 pub(crate) struct Filling<'f, 'w> {
     pub(crate) scratch: &'f mut Scratch<'w>,
     pub(crate) fits: &'f mut Fits,
@@ -24,7 +25,7 @@ pub(crate) struct Filling<'f, 'w> {
 }
 
 impl Filling<'_, '_> {
-    /// Seats up to `count` members in a domain and says how many found a seat.
+    /// Seats up to `count` members in a domain and returns how many found a seat.
     pub(crate) fn domain(&mut self, domain: DomainIdx, count: u32) -> u32 {
         if count == 0 {
             return 0;
@@ -40,7 +41,7 @@ impl Filling<'_, '_> {
                 rooms.push((room, *child));
             }
         }
-        // Roomiest first, so that few domains are used; who finishes the gang is the tightest that can.
+        // Roomiest first, so that few domains are used; the last members go to the tightest domain that holds them.
         rooms.sort_unstable_by_key(|(room, child)| (std::cmp::Reverse(*room), *child));
         let mut left = count;
         for at in 0..rooms.len() {
@@ -59,8 +60,9 @@ impl Filling<'_, '_> {
         if want.reach(self.scratch) == Reach::Name {
             return self.by_name(leaf, count);
         }
-        if want.share.is_some_and(|share| self.scratch.company(share.word).contains_key(&leaf)) {
-            return self.beside_company(leaf, count);
+        if want.share.is_some_and(|share| self.scratch.node_counts(share.group).contains_key(&leaf))
+        {
+            return self.beside_spread(leaf, count);
         }
         let mut states: SmallVec<[Candidate; 8]> = SmallVec::new();
         for at in 0..self.scratch.tally(leaf).len() {
@@ -110,9 +112,9 @@ impl Filling<'_, '_> {
         count - left
     }
 
-    /// Where some nodes have members already that others should not share them with, the nodes of a leaf differ: the
-    /// emptiest of them first, then where least is lost, then the fullest.
-    fn beside_company(&mut self, leaf: DomainIdx, count: u32) -> u32 {
+    /// Where some nodes of a leaf have members of the same spread group already, its nodes differ: the emptiest of
+    /// them first, then where least is lost, then the fullest.
+    fn beside_spread(&mut self, leaf: DomainIdx, count: u32) -> u32 {
         let Self { scratch, fits, ask, want, .. } = self;
         let mut nodes = Vec::new();
         for (state, _) in scratch.tally(leaf) {
@@ -143,7 +145,7 @@ impl Filling<'_, '_> {
     }
 }
 
-/// Seats up to `count` members on a node that exists on paper only; says how many found a seat there.
+/// Seats up to `count` members on a node that exists on paper only; returns how many found a seat there.
 pub(crate) fn fill_paper(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
@@ -164,13 +166,14 @@ pub(crate) fn fill_paper(
     here
 }
 
-/// The number a node on paper goes by in seats: beyond every node of the World.
-pub(crate) fn paper_node(scratch: &Scratch<'_>, paper: usize) -> NodeIdx {
+/// The index of a node on paper in seats: beyond every node of the World.
+pub(super) fn paper_node(scratch: &Scratch<'_>, paper: usize) -> NodeIdx {
     NodeIdx((scratch.world.node_slots() + paper) as u32)
 }
 
-/// Which of these states the next nodes are taken in: one that takes all the rest, or else a roomiest there is. Among
-/// several the one where least is lost to others; then the tightest if it takes all, and the one with most free if not.
+/// The state in which the next nodes are taken: one that takes all the rest, or else one of the roomiest. Among
+/// several the one where least is lost to other gangs; then the tightest if it takes all, and the one with most free
+/// if not.
 fn best_node(
     scratch: &Scratch<'_>,
     fits: &mut Fits,
@@ -200,8 +203,8 @@ fn best_node(
     }
 }
 
-/// Seats `each` members on every one of these nodes, all of them in the same state, and says which state
-/// they are in afterwards.
+/// Seats `each` members on every one of these nodes, all of them in the same state, and returns their state
+/// afterwards.
 pub(super) fn seats_on(
     scratch: &mut Scratch<'_>,
     leaf: DomainIdx,

@@ -6,10 +6,10 @@ use muster_core::topology::ROOT;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::Ask;
 use super::by_name::ByName;
 use super::fragments::Fragments;
-use crate::company::WordIdx;
+use super::gang::Ask;
+use super::spread_counts::SpreadGroup;
 use crate::scratch::Scratch;
 
 /// A kind of member, how well a node must suit it, and how many may be there.
@@ -20,15 +20,15 @@ pub struct Want {
     /// The lowest score a node may have; preferences are tried from the best score down.
     pub floor: i32,
     /// How many may share a node, where members should be spread.
-    pub(crate) share: Option<Share>,
+    pub(super) share: Option<Share>,
 }
 
-/// How many of those that should be spread in some words may share a node.
+/// How many members of a spread group may share a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Share {
-    pub(crate) word: WordIdx,
-    /// With those that are there already.
-    pub(crate) most: u32,
+pub(super) struct Share {
+    pub(super) group: SpreadGroup,
+    /// Including members that are there already.
+    pub(super) most: u32,
 }
 
 impl Want {
@@ -42,22 +42,22 @@ impl Want {
         Self { sig, floor, share: None }
     }
 
-    /// What must be looked at to say whether a node will do. Any score will do for the lowest floor, so that wishes are
-    /// not looked at.
-    pub(super) fn reach(self, scratch: &Scratch<'_>) -> Reach {
+    /// What must be looked at to say whether a node suits. Any score suits the lowest floor, so preferences are not
+    /// looked at.
+    pub(crate) fn reach(self, scratch: &Scratch<'_>) -> Reach {
         let signature = scratch.world.signature(self.sig);
         if self.floor == i32::MIN { signature.must } else { signature.reach }
     }
 
-    /// How many may be on a node where nobody is that they should not share it with.
+    /// How many may be on a node that has no member of their spread group.
     fn most(self) -> u32 {
         self.share.map_or(u32::MAX, |share| share.most)
     }
 
-    /// How many may come to a node.
+    /// How many more may be on a node.
     fn most_on(self, scratch: &Scratch<'_>, leaf: DomainIdx, node: NodeIdx) -> u32 {
         let Some(share) = self.share else { return u32::MAX };
-        let there = scratch.company(share.word).get(&leaf).and_then(|here| here.get(&node));
+        let there = scratch.node_counts(share.group).get(&leaf).and_then(|here| here.get(&node));
         share.most.saturating_sub(there.copied().unwrap_or(0))
     }
 }
@@ -71,7 +71,7 @@ const PLENTY: u32 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Fits {
     rows: Vec<Vec<u32>>,
-    /// By how well a node must suit; none for what there is room for, whether it suits or not.
+    /// By the lowest score a node may have; none for what there is room for, whether the node suits or not.
     row_of: FxHashMap<(SigIdx, Option<i32>), usize>,
     scores: FxHashMap<(SigIdx, ClassIdx, DomainIdx), Option<i32>>,
     /// Of signatures whose constraints look at names.
@@ -125,7 +125,7 @@ impl Fits {
         self.regardless_of_bars(scratch, state, Want::any(sig), leaf)
     }
 
-    /// Members that fit in a domain as it is now, nodes kept for others left out.
+    /// Members that fit in a domain as it is now, without nodes kept for gangs ahead.
     pub fn in_domain(&mut self, scratch: &Scratch<'_>, domain: DomainIdx, want: Want) -> u64 {
         match want.reach(scratch) {
             Reach::Class => {
@@ -156,8 +156,8 @@ impl Fits {
     /// Members that fit on all nodes of a leaf, their names looked at too.
     fn by_name(&mut self, scratch: &Scratch<'_>, leaf: DomainIdx, want: Want) -> u64 {
         let (row, most) = (self.row(want.sig, None), want.most());
-        let is_company = |share: Share| scratch.company(share.word).contains_key(&leaf);
-        let one_by_one = scratch.has_ghosts() || want.share.is_some_and(is_company);
+        let is_shared = |share: Share| scratch.node_counts(share.group).contains_key(&leaf);
+        let one_by_one = scratch.has_ghosts() || want.share.is_some_and(is_shared);
         let set = self.by_name.set(scratch.world, want.sig, want.floor);
         let mut total = 0;
         for (state, _) in scratch.tally(leaf) {
@@ -181,7 +181,8 @@ impl Fits {
         self.cell(scratch, row, state, |fits| fits.regardless_of_bars(scratch, state, want, ROOT))
     }
 
-    /// Members that there is room for on a node in this state, whether it suits them or not; none if it is kept for others.
+    /// Members that there is room for on a node in this state, whether it suits them or not; none if it is kept for
+    /// gangs ahead.
     fn room(&mut self, scratch: &Scratch<'_>, row: usize, state: StateIdx, sig: SigIdx) -> u32 {
         self.cell(scratch, row, state, |_| {
             scratch.world.signature(sig).times_fits(scratch.state(state)).min(PLENTY)
@@ -215,12 +216,12 @@ impl Fits {
         if suits { room.min(want.most_on(scratch, leaf, node)) } else { 0 }
     }
 
-    /// By how much fewer members fit in a domain than if nobody were there that they should not share a node with.
+    /// By how many fewer members fit in a domain because members of their spread group are there.
     fn shared(&mut self, scratch: &Scratch<'_>, domain: DomainIdx, want: Want) -> u64 {
         let Some(share) = want.share else { return 0 };
         let topology = scratch.world.topology();
         let mut fewer = 0;
-        for (leaf, there) in scratch.company(share.word) {
+        for (leaf, there) in scratch.node_counts(share.group) {
             if !topology.contains(domain, *leaf) {
                 continue;
             }
@@ -254,8 +255,8 @@ impl Fits {
             .collect()
     }
 
-    /// How much a domain's nodes are wanted by others: the least of those that this kind of member can use.
-    pub(super) fn scarcity(&mut self, scratch: &Scratch<'_>, domain: DomainIdx, want: Want) -> u64 {
+    /// How much a domain's nodes are wanted by other gangs: the least of those that this kind of member can use.
+    pub(crate) fn scarcity(&mut self, scratch: &Scratch<'_>, domain: DomainIdx, want: Want) -> u64 {
         let leaf = if scratch.world.topology().is_leaf(domain) { domain } else { ROOT };
         let mut least = u64::MAX;
         for (state, _) in scratch.tally(domain) {
@@ -267,7 +268,7 @@ impl Fits {
     }
 
     /// Whether a kind of member can choose between classes of which some are wanted more than others.
-    pub(super) fn is_chooser(&mut self, scratch: &Scratch<'_>, sig: SigIdx) -> bool {
+    pub(crate) fn is_chooser(&mut self, scratch: &Scratch<'_>, sig: SigIdx) -> bool {
         if let Some(chooser) = self.choosers.get(&sig) {
             return *chooser;
         }

@@ -1,12 +1,12 @@
-//! How much of a node's free GPUs is of no use to those who are likely to come.
+//! Fragmentation: how many of a node's free GPUs are of no use to gangs that are likely to come.
 //!
-//! The mix of members asked for lately says who is likely to come. For each kind in it, what is free on a node is
-//! *lost* when it lies on devices with too little left for the kind, or all of it when the kind cannot run there at all:
-//! too few devices, too little CPU or memory, the wrong model. This is the fragmentation measure of FGD (USENIX ATC
-//! 2023). It sees only whether one more member fits; a node whose CPU is enough for one and has eight GPUs free looks
-//! as good as new. So a second look counts how far CPU and memory go if the kind were to fill the node, at half the
-//! weight: a node is seldom filled by one kind. Sums of whole numbers, weighted by how often a kind was asked for: ties
-//! are exact.
+//! The mix of members asked for lately says which gangs are likely to come. For each kind in it, what is free on a
+//! node is *lost* when it lies on devices with too little left for the kind, or all of it when the kind cannot run
+//! there at all: too few devices, too little CPU or memory, the wrong model. This is the fragmentation measure of FGD
+//! (USENIX ATC 2023). It sees only whether one more member fits; a node whose CPU is enough for one and has eight
+//! GPUs free looks as good as new. So a second term counts how far CPU and memory go if the kind were to fill the
+//! node, at half the weight: a node is seldom filled by one kind. Sums of whole numbers, weighted by how often a kind
+//! was asked for: ties are exact.
 
 use muster_core::demand_mix::KINDS_MAX;
 use muster_core::id::{ClassIdx, Id, ResourceIdx, SigIdx, StateIdx};
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::scratch::Scratch;
 
-/// What it counts whether one more member could use what is free, and how far it would go if many did.
+/// The weights of whether one more member could use what is free, and of how far it would go if many did.
 const ONE_MORE: u64 = 2;
 const FILLED: u64 = 1;
 
@@ -45,7 +45,7 @@ pub(super) struct Fragments {
 const _: () = assert!(KINDS_MAX <= 64);
 
 impl Fragments {
-    /// What is lost of a node in `state`, beyond what is lost already, when `members` of `sig` sit down there.
+    /// What is lost of a node in `state`, beyond what is lost already, when `members` of `sig` take seats there.
     ///
     /// # Panics
     /// When that many do not fit.
@@ -153,7 +153,7 @@ impl Likely {
             if have < *want {
                 return 0;
             }
-            // Enough for all devices in most cases, which is told without a division.
+            // Enough for all devices in most cases, which is found without a division.
             let needed = u128::from(*want) * u128::from(goes_for);
             let there = u128::from(have) * u128::from(self.milli);
             if there < needed {

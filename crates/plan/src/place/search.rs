@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::fill::{Filling, seats_on};
 use super::fits::{Fits, Want};
-use super::{Ask, Misfit, misfit};
+use super::gang::{Ask, Misfit, misfit};
 use crate::scratch::Scratch;
 
 /// Domains tried per level. A single role fits wherever its count says so; several roles can get in each
@@ -49,7 +49,7 @@ pub(super) fn within(
     levels.into_iter().find_map(|candidates| try_each(scratch, fits, asks, wants, candidates))
 }
 
-/// A single node that takes the whole gang: where least is lost to others, then the fullest that can.
+/// A single node that takes the whole gang: where least is lost to other gangs, then the fullest that can.
 pub(super) fn one_node(
     scratch: &mut Scratch<'_>,
     fits: &mut Fits,
@@ -178,7 +178,7 @@ fn try_each(
     None
 }
 
-/// The tightest first, on hardware that others want least where there is a choice.
+/// The tightest first, on hardware that other gangs want least where there is a choice.
 pub(super) fn rank(
     scratch: &Scratch<'_>,
     fits: &mut Fits,
@@ -204,7 +204,7 @@ fn holds_all(
     mut state: StateIdx,
 ) -> Option<StateIdx> {
     for (ask, want) in asks.iter().zip(wants) {
-        // Names are looked at node by node afterwards; here only what fits counts for them.
+        // Names are looked at node by node afterwards; here only what fits counts.
         let each = match want.reach(scratch) {
             Reach::Name => scratch.world.signature(ask.sig).times_fits(scratch.state(state)),
             Reach::Class | Reach::Place => fits.on_state(scratch, state, *want, leaf),

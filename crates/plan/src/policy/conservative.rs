@@ -1,20 +1,20 @@
-//! Conservative backfilling: everybody who must wait has a start time, and nobody goes before who would put one
-//! off.
+//! Conservative backfilling: every gang that must wait has a start time, and no gang goes before that would delay
+//! one.
 //!
-//! Start times are worked out anew in every cycle, oldest first. When somebody ends early, those ahead move up,
-//! and a gang behind them may have to start a little later than it was told for that. So that a long queue can
-//! be planned in time, only its first hundred hold start times.
+//! Start times are computed anew in every cycle, oldest first. When a gang ends early, gangs ahead move up, and a
+//! gang behind them may have to start a little later than it was told for that. So that a long queue can be planned
+//! in time, only its first hundred hold start times.
 
-use super::{Behind, Discipline};
+use super::{Discipline, Overtaking};
 
-/// By age, each around all those before it.
+/// By age, each around all gangs before it.
 pub(super) struct Conservative;
 
 /// Gangs that hold a start time at once.
 const DEPTH: usize = 100;
 
 impl Discipline for Conservative {
-    fn behind(&self) -> Behind {
-        Behind::Backfill(DEPTH)
+    fn overtaking(&self) -> Overtaking {
+        Overtaking::Backfill(DEPTH)
     }
 }

@@ -1,4 +1,4 @@
-//! EASY backfilling: first come, first served, with a start time for the first that must wait.
+//! EASY backfilling: first come, first served, with a start time for the first gang that must wait.
 
 use super::Discipline;
 

@@ -1,4 +1,4 @@
-//! Fair share: the queue that has least of its share goes first, whatever its gangs are like.
+//! Fair share: the queue with the least of its share goes first, whatever its gangs are like.
 
 use super::Discipline;
 

@@ -1,15 +1,15 @@
 //! First come, first served.
 
-use super::{Behind, Discipline};
+use super::{Discipline, Overtaking};
 
 /// By age, strictly or not.
 pub(super) struct Fifo {
-    /// Whether those behind a waiting gang may take what it waits for.
+    /// Whether gangs behind one that waits may take what it waits for.
     pub(super) overtake: bool,
 }
 
 impl Discipline for Fifo {
-    fn behind(&self) -> Behind {
-        if self.overtake { Behind::Free } else { Behind::Barred }
+    fn overtaking(&self) -> Overtaking {
+        if self.overtake { Overtaking::Free } else { Overtaking::Barred }
     }
 }

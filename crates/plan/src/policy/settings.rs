@@ -28,17 +28,17 @@ const ALL: [Setting; 11] = [
     },
     Setting {
         name: "retries",
-        what: "how often a claim that the provider puts off is asked for again",
+        what: "how often a claim that the provider puts off is retried",
         set: |policy, text| number(text, 0, 100, &mut policy.retries),
     },
     Setting {
         name: "avoid",
-        what: "how long an offering is left alone after its first failure",
+        what: "how long an offering is avoided after its first failure",
         set: |policy, text| span(text, &mut policy.avoid_base),
     },
     Setting {
         name: "avoid-most",
-        what: "the longest an offering is left alone",
+        what: "the longest time an offering is avoided",
         set: |policy, text| span(text, &mut policy.avoid_max),
     },
     Setting {
@@ -48,7 +48,7 @@ const ALL: [Setting; 11] = [
     },
     Setting {
         name: "mix-kinds",
-        what: "kinds of nodes among which the cheapest mix is looked for exactly",
+        what: "kinds of nodes among which the cheapest mix is computed exactly",
         set: |policy, text| {
             let mut kinds = 0;
             number(text, 0, 1_000, &mut kinds)?;
@@ -58,17 +58,17 @@ const ALL: [Setting; 11] = [
     },
     Setting {
         name: "searches",
-        what: "for how many gangs others are asked to make way, in one cycle",
+        what: "for how many gangs victims are searched, in one cycle",
         set: |policy, text| number(text, 0, 10_000, &mut policy.searches),
     },
     Setting {
         name: "urgency",
-        what: "how many times a delay counts against those of lower priority who make way",
+        what: "how many times a delay counts against the loss of victims of lower priority",
         set: |policy, text| number(text, 1, 10_000, &mut policy.urgency),
     },
     Setting {
         name: "rotation-overhead",
-        what: "what taking turns may cost, in thousandths of a slice",
+        what: "what rotation of time slices may cost, in thousandths of a slice",
         set: |policy, text| number(text, 1, 1_000, &mut policy.rotation_overhead),
     },
     Setting {
@@ -116,11 +116,11 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::policy::Failover;
+    use crate::policy::settings::*;
 
     #[test]
-    fn every_setting_is_read_and_what_is_wrong_is_said() {
+    fn every_setting_is_read_and_errors_say_what_is_expected() {
         let mut policy = Policy::default();
         for text in ["failover=as-listed", "top-ups = 0", "urgency=3", "settle-in=90s", "avoid=1m"]
         {

@@ -1,4 +1,4 @@
-//! An order on paper: the whole gang seated on what is free, on nodes that are coming, and on new ones.
+//! The draft of an order: the whole gang seated on free nodes, on nodes that are coming, and on new ones.
 
 use muster_core::World;
 use muster_core::gang::{Gang, Seat};
@@ -7,11 +7,12 @@ use muster_core::money::Money;
 use muster_core::order::{Claim, ClaimStage, ClaimState};
 use muster_core::time::{Span, Time};
 
+use super::instance_mix;
+use super::instance_mix::{Kind, Left};
+use super::order::{avoided, members_per_node, offerings_for};
 use super::scope::{Scope, scope};
-use super::{avoided, members_per_node, offerings_for};
+use super::stockout::stockout_odds;
 use crate::cycle::Cycle;
-use crate::mix::{self, Kind, Left};
-use crate::odds::out_of_stock;
 use crate::place::{Ask, Filling, Want, fill_paper};
 use crate::scratch::Scratch;
 
@@ -24,7 +25,7 @@ pub(super) enum Beside {
     Nothing,
 }
 
-/// Around which offering an order is drawn up.
+/// The offering around which an order is drawn up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Way {
     /// New nodes for the hardest role are of this kind.
@@ -39,15 +40,15 @@ pub(super) struct Way {
 pub(super) struct Draft {
     pub(super) seats: Vec<Seat>,
     pub(super) paper: std::ops::Range<usize>,
-    /// What the kinds of nodes cost above the least there could be, in thousandths.
+    /// What the mix of kinds costs above the least there could be, in thousandths.
     pub(super) gap: u32,
 }
 
 /// What an order would cost, and how soon it would be complete.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Terms {
-    /// Members of one role on different kinds of GPUs, or in different places, work less well together: only
-    /// when no one place has room.
+    /// Members of one role on different kinds of GPUs, or in different places, work less well together: only when no
+    /// one place has room.
     pub(super) scattered: bool,
     /// What it costs until the gang is done, with the cost of the delay and the odds of having to try again.
     pub(super) cost: Money,
@@ -57,7 +58,7 @@ pub(super) struct Terms {
     pub(super) nodes: Money,
 }
 
-/// Places the whole gang on what is free, on nodes that are coming for nobody, and on new nodes.
+/// Places the whole gang on free nodes, on nodes that are coming for no order, and on new nodes.
 ///
 /// With `keep`, the scratch holds the result; otherwise, and on failure, it is unchanged.
 pub(super) fn draw_up(
@@ -82,7 +83,7 @@ pub(super) fn draw_up(
         return None;
     }
     let is_open = |other: &OfferingRef| {
-        !cycle.barred_pools.contains(&other.pool) && avoided(cycle, *other).is_none()
+        !cycle.limits.barred_pools.contains(&other.pool) && avoided(cycle, *other).is_none()
     };
     let open: Vec<Vec<OfferingRef>> = suits
         .iter()
@@ -123,14 +124,15 @@ pub(super) fn draw_up(
             let paper = trial.open_coming(claim, offering);
             left -= fill_paper(&mut trial, fits, paper, ask, left, seats);
         }
-        // Those that do not suit this role may suit the next.
+        // Nodes that do not suit this role may suit the next.
         passed.into_iter().rev().for_each(|claim| coming.push_front(claim));
         // The role in question keeps to the way being tried while that has room; others, and what is left of
         // it, go to the cheapest.
         let mut chosen = Vec::new();
         if i == pivot && left > 0 && way.mixed_kinds {
             let kinds = kinds(&trial, gang, ask, open, way.offering);
-            let mix = mix::cheapest(world, &kinds, left, &left_of(&trial, &kinds), budget)?;
+            let mix =
+                instance_mix::cheapest(world, &kinds, left, &left_of(&trial, &kinds), budget)?;
             draft.gap = mix.gap;
             chosen = mix.nodes;
             chosen.sort_by_key(|(offering, _)| std::cmp::Reverse(each(world, ask, *offering)));
@@ -187,20 +189,20 @@ fn terms(scratch: &Scratch<'_>, now: Time, gang: &Gang, draft: &Draft) -> Terms 
                 boot = boot.max(spec.boot_time);
                 if !asked.contains(&node.offering) {
                     asked.push(node.offering);
-                    comes *= 1.0 - out_of_stock(world, now, node.offering);
+                    comes *= 1.0 - stockout_odds(world, now, node.offering);
                 }
             }
         }
     }
     let nodes = hourly.per_hour_for(boot + gang.said_to_last());
-    // Who does not say what an hour of waiting costs is taken to lose what an hour of the nodes costs.
+    // A gang that does not declare what an hour of waiting costs is taken to lose what an hour of the nodes costs.
     let waiting = gang.spec.cost_of_waiting.unwrap_or(hourly);
     let again = Span::from_secs_f64(boot.as_secs_f64() * (1.0 - comes));
     let cost = nodes + waiting.per_hour_for(boot + again);
     Terms { scattered: false, cost, boot, nodes }
 }
 
-/// How long until a claim that is under way, or stopped, is ready, by what its offering says.
+/// How long until a claim that is under way, or stopped, is ready, by its offering's boot time.
 pub(crate) fn ready_in(world: &World, now: Time, claim: &Claim) -> Span {
     let spec = &world.offering(claim.offering).spec;
     if claim.state == ClaimState::Stopped {
@@ -214,24 +216,25 @@ pub(crate) fn ready_in(world: &World, now: Time, claim: &Claim) -> Span {
     };
     let whole = spec.boot_time.as_secs_f64() * part;
     let past = now.since(claim.since).as_secs_f64();
-    // Who is late is not about to come: the later he is, the longer he is likely to take.
+    // A late node is not about to come: the later it is, the longer it is likely to take.
     let left = if past < whole { whole - past } else { whole * 0.1 + (past - whole) * 0.5 };
     Span::from_secs_f64(left)
 }
 
-/// Claims that are coming for nobody, or stopped, where the gang may use them: near the offering first, then
-/// whichever is there soonest.
+/// Claims that are coming for no order, or stopped, where the gang may use them: near the offering first, then the
+/// soonest.
 fn coming(cycle: &Cycle<'_>, scope: &Scope, near: OfferingRef) -> Vec<(ClaimId, OfferingRef)> {
     let world = cycle.scratch.world;
     let leaf = world.offering(near).leaf;
     let promised = |id: ClaimId| cycle.scratch.paper().iter().any(|node| node.coming == Some(id));
     let mut coming: Vec<_> = cycle
+        .memo
         .coming
         .iter()
         .map(|id| (*id, &world.claims()[id]))
         .filter(|(id, claim)| {
             scope.allows(world, claim.offering)
-                && !cycle.barred_pools.contains(&claim.offering.pool)
+                && !cycle.limits.barred_pools.contains(&claim.offering.pool)
                 && !promised(*id)
         })
         .map(|(id, claim)| {
@@ -243,8 +246,8 @@ fn coming(cycle: &Cycle<'_>, scope: &Scope, near: OfferingRef) -> Vec<(ClaimId, 
     coming.into_iter().map(|(_, _, id, offering)| (id, offering)).collect()
 }
 
-/// Whether what is free, what is coming and all offerings together hold at least the members that lack a
-/// place. Saves drawing up in vain.
+/// Whether free nodes, coming nodes and all offerings together hold at least the members that lack a place. Saves
+/// drawing up orders that must fail.
 fn has_room(
     cycle: &mut Cycle<'_>,
     ask: &Ask,

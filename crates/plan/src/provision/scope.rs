@@ -14,7 +14,7 @@ pub(super) enum Scope {
     Anywhere(Vec<DomainIdx>),
     /// Only in this domain.
     Within([DomainIdx; 1]),
-    /// All on one node, which is new: a free one was looked for already.
+    /// All on one node, which is new: a free one was searched for already.
     OneNewNode,
 }
 

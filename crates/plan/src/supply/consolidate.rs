@@ -1,8 +1,8 @@
-//! Moving what may be moved off nodes that hardly anybody uses, so that they can be given back.
+//! Consolidate: move gangs off underused nodes, so that these can be released.
 //!
-//! Only gangs that are elastic and say that they may be disrupted are moved, as a whole, and only when all of
-//! their members fit on the other nodes there are. A node with a rigid gang on it is left alone. It is done when
-//! nobody waits, one node at a time, and only if the node costs more than the work that is lost.
+//! Only gangs that are elastic and say that they may be disrupted are moved, as a whole, and only when all of their
+//! members fit on the other nodes there are. A node with a rigid gang on it is left alone. It is done when no gang
+//! waits, one node at a time, and only if the node costs more than the work that is lost.
 
 use muster_core::gang::{Gang, Phase};
 use muster_core::id::{ClaimId, GangId, NodeIdx};
@@ -13,8 +13,8 @@ use muster_core::proactive::Consolidate;
 use muster_core::time::Span;
 
 use crate::cycle::{Cycle, earliest};
-use crate::make_way::loss::lost_time;
 use crate::place::place;
+use crate::preempt::lost_time;
 
 /// Empties the least used node that can be emptied, if there is one worth it.
 pub(super) fn consolidate(cycle: &mut Cycle<'_>, plan: &mut Plan) {
@@ -33,7 +33,7 @@ pub(super) fn consolidate(cycle: &mut Cycle<'_>, plan: &mut Plan) {
             wants(&world.pools()[claim.offering.pool].spec) && !claim.retiring && !claim.releasing
         })
         .filter_map(|(id, claim)| match claim.state {
-            // Others would be sent away with it, and not moved.
+            // Other workloads would be evicted with it, and not moved.
             ClaimState::Ready(node) => {
                 let here = world.node(node).filter(|here| !here.others)?;
                 Some((here.seats, *id, node))
@@ -94,7 +94,7 @@ fn moves(cycle: &mut Cycle<'_>, node: NodeIdx) -> Option<Vec<GangId>> {
         trial.rise(gang, &gang.seats);
     }
     trial.close(node);
-    // Nobody is moved onto a node that nobody uses: that one could go instead, or is kept for somebody else.
+    // No gang is moved onto a node that is not used: that one could go instead, or is kept for another gang.
     let unused = |node: &Node| node.claim.is_some() && !node.is_used();
     for (idx, _) in world.nodes().filter(|(_, node)| unused(node)) {
         trial.close(idx);

@@ -1,40 +1,16 @@
-//! Step 6: have what will be needed, and give back what nobody needs.
+//! Supply: have the nodes that will be needed, and release those that are not.
 //!
-//! Per pool there is a target: how many free nodes it should have now. What is missing is asked for, stopped
-//! nodes first; what is more than that goes after the pool's idle time, cheapest to lose first.
+//! Read in this order: what each pool has, how many free nodes it should have, ordering ahead what it lacks, releasing
+//! what it can spare, and emptying underused nodes.
 
-mod consolidate;
-mod give_back;
-mod ledger;
-mod stock;
+mod pools;
+
+mod inventory;
 mod target;
 
-use muster_core::id::{Id, PoolIdx};
-use muster_core::plan::{Action, ActionGroup, Plan};
+mod order_ahead;
+mod release;
 
-use crate::cycle::Cycle;
+mod consolidate;
 
-/// Adds to the plan what each pool lacks or can spare.
-pub(crate) fn supply(cycle: &mut Cycle<'_>, plan: &mut Plan) {
-    let world = cycle.scratch.world;
-    if world.pools().is_empty() {
-        return;
-    }
-    let mut holdings = ledger::holdings(cycle, plan);
-    for pool in (0..world.pools().len()).map(PoolIdx::from_index) {
-        let mut held = std::mem::take(&mut holdings[pool.index()]);
-        give_back::leftovers(cycle, &mut held, plan);
-        let target = target::of(cycle, pool, &held);
-        if target != muster_core::plan::Target::default() {
-            plan.targets.push((pool, target));
-        }
-        stock::fill(cycle, pool, target, &mut held, plan);
-        give_back::surplus(cycle, pool, target, held, plan);
-    }
-    consolidate::consolidate(cycle, plan);
-}
-
-/// One action that depends on no other.
-fn alone(plan: &mut Plan, action: Action) {
-    plan.groups.push(ActionGroup { gang: None, actions: vec![action] });
-}
+pub(crate) use pools::supply;

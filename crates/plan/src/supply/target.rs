@@ -1,8 +1,8 @@
-//! How many free nodes a pool should have now, and why.
+//! The target of a pool: how many free nodes it should have now, and why.
 //!
-//! Reasons overlap: a node that is free because of the hour is as good to a gang as one that is free always. So
-//! the target is the most that any reason asks for, and not the sum. Only the buffer, which grows with what is
-//! used, comes on top of what is always warm; and spares, which are for those who wait already, on top of all.
+//! Reasons overlap: a node that is free because of the hour is as good to a gang as one that is free always. So the
+//! target is the most that any reason asks for, and not the sum. Only the buffer, which grows with what is used,
+//! comes on top of what is always warm; and spares, which are for gangs that wait already, on top of all.
 
 use muster_core::id::PoolIdx;
 use muster_core::plan::Target;
@@ -10,15 +10,15 @@ use muster_core::pool::Pool;
 use muster_core::proactive::Buffer;
 use muster_core::time::{Span, Time};
 
-use super::ledger::Holdings;
+use super::inventory::PoolInventory;
 use crate::cycle::{Cycle, earliest};
-use crate::grow::who_lacks;
+use crate::grow::below_maximum;
 use crate::place::Ask;
 use crate::provision::{members_per_node, offerings_for};
 
 /// The target of a pool of which so many nodes are in use. Looks as far ahead as a node takes to boot, so that
 /// it is there in time.
-pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &Holdings) -> Target {
+pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &PoolInventory) -> Target {
     let in_use = held.in_use;
     let pool = &cycle.scratch.world.pools()[idx];
     let ahead = &pool.spec.ahead;
@@ -41,7 +41,7 @@ pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &Holdings) -> Target
         expected = outlook.most_within(cycle.now, cycle.now + lead).min(most);
         kept = if spec.only_tell { 0 } else { expected };
         if !spec.only_tell {
-            // More is asked for a boot ahead of its hour, less is wanted when the hour is over.
+            // More is requested a boot ahead of its hour, less is wanted when the hour is over.
             let more = outlook.next_change(cycle.now + lead).map(|at| at - lead);
             cycle.wake = earliest(cycle.wake, more.filter(|at| *at > cycle.now));
             cycle.wake = earliest(cycle.wake, outlook.next_change(cycle.now));
@@ -52,9 +52,9 @@ pub(super) fn of(cycle: &mut Cycle<'_>, idx: PoolIdx, held: &Holdings) -> Target
     let spare = spare as u32;
     let (replacing, growth) = (replacing(cycle, idx), growth(cycle, idx));
     let free = (warm + buffer).max(scheduled).max(kept) + spare + replacing + growth;
-    // Whoever waits for room in the pool comes before those who may come.
-    let cramped = cycle.cramped_pools.contains(&idx);
-    let (free, stopped) = if cramped { (0, 0) } else { (free, ahead.stopped) };
+    // Gangs that wait for room in the pool come before gangs that may come.
+    let contended = cycle.limits.contended_pools.contains(&idx);
+    let (free, stopped) = if contended { (0, 0) } else { (free, ahead.stopped) };
     Target { free, stopped, warm, buffer, spare, replacing, growth, scheduled, expected }
 }
 
@@ -69,15 +69,16 @@ fn replacing(cycle: &Cycle<'_>, idx: PoolIdx) -> u32 {
     world.noticed().filter_map(|(_, node)| used(node)).count() as u32
 }
 
-/// Nodes of a pool that gangs which run could grow onto, where the pool says that they may be bought for that: as many as
-/// would be full. What a gang lacks is counted in the first such pool that suits it, and nowhere else.
+/// Nodes of a pool that running gangs could grow onto, where the pool says that they may be bought for that: as many
+/// as would be full. The members that a gang lacks are counted in the first such pool that suits it, and nowhere
+/// else.
 fn growth(cycle: &mut Cycle<'_>, idx: PoolIdx) -> u32 {
     let world = cycle.scratch.world;
     if !world.pools()[idx].spec.grow {
         return 0;
     }
     let mut thousandths: u64 = 0;
-    for (gang, role, lacking) in who_lacks(cycle) {
+    for (gang, role, lacking) in below_maximum(cycle) {
         let ask = Ask { role, sig: gang.sigs[usize::from(role)], count: lacking };
         let offerings = offerings_for(cycle, gang, &ask).into_iter();
         let first = offerings.filter(|o| world.pools()[o.pool].spec.grow).min_by_key(|o| o.pool);

@@ -55,7 +55,7 @@ const ORDERED: [&str; 8] = [
     ".into_iter()",
 ];
 
-/// Lines a file may have; one that passes them wants to be two.
+/// Lines a file may have; a longer one wants to be two.
 const MOST_LINES: usize = 600;
 
 struct Source {

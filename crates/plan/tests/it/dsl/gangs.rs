@@ -104,7 +104,7 @@ fn describe(spec: &mut GangSpec, word: &str) {
         }
     } else if word == "preemptible" {
         spec.disruption.preemptible = true;
-    } else if word == "gentle" {
+    } else if word == "never-preempts" {
         spec.disruption.gentle = true;
     } else if word == "declared" {
         spec.priority_is_declared = true;

@@ -5,7 +5,7 @@
 //! pool   p tier=spot idle=10m nodes=8 gpus=64 budget=100 : zone=a price=10 max=4 ; type=big gpus=16 price=19
 //! queue  team parent=default gpu=16 cpu=100 tiers=spot,reserved weight=3 sure=8 each=4 half=1h
 //! gang   train 1x50cpu+4x8gpu topology=required:rack prio=10 queue=team r1.if:disk=ssd tolerate:t
-//! gang   wide 4x1gpu spread=node,zone/words   # members wish to be spread, with others that say so in the same words
+//! gang   wide 4x1gpu spread=node,zone/words   # members should be spread, with those of the same spread group
 //! gang   short 1x8gpu for=30m user=ann deadline=2h cost=40
 //! pool   w warm=2 stopped=1 buffer=10% schedule=0_8_*_*_*/UTC/10h/4 forecast=8 expire=24h : start=60s capacity=reserved
 //! epoch  2026-03-28T00:00:00Z   # what time it is at the beginning
@@ -19,14 +19,14 @@
 //! parked c0                # its machine is stopped
 //! fail c1 stock-out | launched c0 | forgotten c0 | lost a1 | stopped train | end train | cancel train | +15m
 //! gang   big 4..8x8gpu preemptible grace=2m minrun=30m save=told save=10m restart=1m efficiency=900 resize=30s
-//! gang   low 1x8gpu prio=100 gentle   # nobody makes way for its priority
+//! gang   low 1x8gpu prio=100 never-preempts   # no gang is stopped for its priority
 //! queue  team slice=1h reclaim=10m evictions=4 closed=yes
 //! queue  team ns=a,b maxprio=10 maxcost=5 maxgrace=1m maxminrun=1h maxtimeout=1h firm=never|guarantee|always
-//! gang   boast 1x8gpu prio=9 declared   # its priority is its own word
-//! unqueue team             # nobody declares it any more
+//! gang   boast 1x8gpu prio=9 declared   # its priority is declared by itself
+//! unqueue team             # it is not declared any more
 //! notice a1 2m | notice a1 off | resized big | declined big | measured big 800 | started low[1..9]
-//! run 3h every 10m         # plan so often with a willing host; say what is done, not how everybody stands
-//! change train 6x8gpu      # its submitter has thought again
+//! run 3h every 10m         # plan so often with a willing host; print actions, not verdicts
+//! change train 6x8gpu      # its submitter changes it
 //! spare big a[3..4]        # members of its first role on these nodes are gone or going | back big a4: it gives the seat back
 //! look big                 # its members, what it has done and has left, and how often it was stopped
 //! ```
@@ -145,7 +145,7 @@ impl Bench {
         }
     }
 
-    /// Plans again and again with a host that does everything at once; gangs end when their submitters said.
+    /// Plans again and again with a host that does everything at once; gangs end when their estimates say.
     fn run(&mut self, rest: &str) {
         let (long, every) = rest.split_once(" every ").unwrap_or((rest, "10m"));
         let span = |text: &str| text.trim().parse::<Span>().expect("a time");

@@ -268,7 +268,7 @@ fn money(text: &str) -> Money {
     Money::from_units(text.parse().expect("a price")).expect("a price")
 }
 
-/// A level's name, or `label:key` for any other label, so that a slip of the pen is no label.
+/// A level's name, or `label:key` for any other label, so that a typo is no label.
 fn labelled(labels: &mut Labels, key: &str, value: &str) {
     let key = match key.strip_prefix("label:") {
         Some(key) => key.into(),

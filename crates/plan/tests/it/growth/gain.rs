@@ -1,4 +1,4 @@
-//! Who grows: where it pays, and where it brings most.
+//! Which gangs grow: where it pays, and where it gains most.
 
 use insta::assert_snapshot;
 
@@ -52,7 +52,7 @@ fn a_pause_that_brings_more_than_twice_what_it_costs_is_taken() {
 }
 
 #[test]
-fn who_gains_most_for_a_gpu_gets_it() {
+fn gang_that_gains_most_per_gpu_gets_it() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang poor 1..2x8gpu for=10h efficiency=600
@@ -91,7 +91,7 @@ fn members_that_bring_nothing_are_not_there_from_the_start_either() {
 }
 
 #[test]
-fn what_was_measured_counts_and_not_what_was_said() {
+fn measured_efficiency_counts_and_not_the_declared_one() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang big 1..2x8gpu for=10h efficiency=950
@@ -210,7 +210,7 @@ fn weight_counts_there_too() {
 }
 
 #[test]
-fn who_grows_is_faster_from_then_on() {
+fn gang_that_grows_is_faster_from_then_on() {
     assert_snapshot!(check("
         node a1 gpus=8
         gang big 1..2x8gpu for=4h
@@ -271,7 +271,7 @@ fn over_a_day_it_does_not_change_back_and_forth() {
 }
 
 #[test]
-fn who_could_get_too_little_leaves_it_to_others() {
+fn gang_that_would_get_too_little_leaves_it_to_others() {
     assert_snapshot!(check("
         node a1 gpus=3
         gang soon 2..8x1gpu for=10m resize=10m

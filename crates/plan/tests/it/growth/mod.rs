@@ -1,6 +1,6 @@
-//! Elastic gangs grow into what nobody waits for, where it pays.
+//! Elastic gangs grow into nodes that no gang waits for, where it pays.
 
+mod below_request;
 mod gain;
-mod short;
-mod when;
-mod where_to;
+mod placement;
+mod timing;

@@ -1,8 +1,9 @@
-//! Gangs of lower priority make way, whole, for one that then starts.
+//! Preempting: by priority, to reclaim guarantees, for time slices, by moving and by shrinking; and what it costs.
 
-mod in_vain;
-mod least_lost;
-mod leaving;
-mod places;
-mod queues;
-mod whole;
+mod cost_compared;
+mod moving;
+mod never_preempts;
+mod priority;
+mod reclaim;
+mod shrink;
+mod time_slice;

@@ -1,11 +1,11 @@
-//! Who else has to do with it: those on the same node, those who wait, those who make way.
+//! Repair beside other gangs: on the same node, waiting, or preempted.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn two_gangs_on_the_lost_node_are_both_repaired_and_who_came_first_first() {
+fn two_gangs_on_the_lost_node_are_repaired_oldest_first() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang firm 1x8gpu for=100h
@@ -71,7 +71,7 @@ fn gangs_with_shares_of_one_gpu_are_repaired_each_for_itself() {
 }
 
 #[test]
-fn what_it_needs_others_make_way_for_if_they_may_be_asked() {
+fn victims_are_preempted_for_the_node_it_needs() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang train 2x8gpu for=10h prio=5
@@ -164,7 +164,7 @@ fn a_gang_of_lower_priority_is_repaired_before_one_of_higher_that_waits() {
 }
 
 #[test]
-fn a_node_lost_under_one_that_makes_way_is_no_loss_to_who_waits_for_the_others() {
+fn node_lost_under_a_victim_does_not_fail_the_order() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang low 3x8gpu preemptible for=10h grace=2m
@@ -193,7 +193,7 @@ fn a_node_lost_under_one_that_makes_way_is_no_loss_to_who_waits_for_the_others()
 }
 
 #[test]
-fn who_ends_in_spite_of_a_lost_node_has_ended() {
+fn gang_that_ends_in_spite_of_a_lost_node_has_ended() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         gang train 2x8gpu for=10h
@@ -233,7 +233,7 @@ fn a_cancelled_gang_is_not_repaired() {
 }
 
 #[test]
-fn whoever_fits_beside_what_it_keeps_may_start() {
+fn gang_that_fits_beside_its_kept_seats_may_start() {
     assert_snapshot!(check("
         policy easy
         node a[1..2] gpus=8

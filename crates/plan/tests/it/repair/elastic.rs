@@ -1,11 +1,11 @@
-//! An elastic gang goes on with those it has left, as long as every role has its minimum.
+//! An elastic gang goes on with its remaining members, as long as every role has its minimum.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn an_elastic_gang_goes_on_with_those_it_has_left() {
+fn elastic_gang_goes_on_with_its_remaining_members() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang big 1..3x8gpu for=10h
@@ -26,7 +26,7 @@ fn an_elastic_gang_goes_on_with_those_it_has_left() {
 }
 
 #[test]
-fn and_grows_again_when_there_is_room() {
+fn elastic_gang_grows_again_when_there_is_room() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang big 1..3x8gpu for=10h

@@ -2,4 +2,6 @@
 
 mod beside_others;
 mod elastic;
+mod notices;
 mod rigid;
+mod running;

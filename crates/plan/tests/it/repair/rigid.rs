@@ -1,11 +1,11 @@
-//! A rigid gang starts over whole, on what it had and a node in the place of the lost one.
+//! A rigid gang starts over whole, on its remaining nodes and a replacement of the lost one.
 
 use insta::assert_snapshot;
 
 use crate::dsl::check;
 
 #[test]
-fn a_rigid_gang_is_stopped_whole_and_starts_again_on_what_it_had_and_a_free_node() {
+fn rigid_gang_restarts_on_its_nodes_and_a_free_one() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang train 2x8gpu for=10h
@@ -26,7 +26,7 @@ fn a_rigid_gang_is_stopped_whole_and_starts_again_on_what_it_had_and_a_free_node
 }
 
 #[test]
-fn without_a_free_node_it_waits_before_everybody_else() {
+fn without_a_free_node_it_waits_before_all_others() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         node z1 gpus=8 label:own=z
@@ -201,7 +201,7 @@ fn a_second_failure_while_it_stops_is_seen_when_it_has_stopped() {
 }
 
 #[test]
-fn when_the_one_node_ordered_has_nothing_to_give_another_offering_is_asked() {
+fn other_offering_is_tried_when_the_replacement_is_out_of_stock() {
     assert_snapshot!(check("
         node a[1..2] gpus=8
         pool p : zone=a price=10 ; zone=b price=12
@@ -284,7 +284,7 @@ fn the_node_comes_back_before_it_has_stopped() {
 }
 
 #[test]
-fn what_it_had_saved_by_itself_is_kept() {
+fn work_it_saved_by_itself_is_kept() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang train 2x8gpu for=10h save=25m restart=2m
@@ -311,7 +311,7 @@ fn what_it_had_saved_by_itself_is_kept() {
 }
 
 #[test]
-fn who_saves_only_when_told_has_lost_everything() {
+fn gang_that_checkpoints_only_on_signal_has_lost_everything() {
     assert_snapshot!(check("
         node a[1..3] gpus=8
         gang train 2x8gpu for=10h save=told
@@ -348,7 +348,7 @@ fn a_gang_that_has_not_started_yet_starts_over_too() {
 }
 
 #[test]
-fn who_must_be_close_together_moves_to_another_rack_as_a_whole() {
+fn gang_that_requires_a_rack_moves_to_another_as_a_whole() {
     assert_snapshot!(check("
         node a[1..2] gpus=8 rack=r1
         node b[1..2] gpus=8 rack=r2

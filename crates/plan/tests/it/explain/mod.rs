@@ -1,0 +1,3 @@
+//! Verdicts that explain why a gang cannot run.
+
+mod infeasible;

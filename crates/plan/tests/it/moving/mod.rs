@@ -1,5 +1,0 @@
-//! Small gangs are moved aside where there is room enough but in the wrong places.
-
-mod cheaper;
-mod movable;
-mod room;

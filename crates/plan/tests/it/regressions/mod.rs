@@ -1,0 +1,4 @@
+//! Cases that once went wrong, here or in other schedulers.
+
+mod mended;
+mod other_schedulers;

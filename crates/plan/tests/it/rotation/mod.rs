@@ -1,4 +1,0 @@
-//! In a queue with a time slice gangs take turns, whole, in order, and never at a cost beyond the bound.
-
-mod slices;
-mod turns;

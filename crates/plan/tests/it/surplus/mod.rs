@@ -1,6 +1,0 @@
-//! Members above the minimum are given up for those who wait, before anybody is stopped.
-
-mod empty;
-mod given_up;
-mod meanwhile;
-mod queues;
