@@ -211,12 +211,12 @@ pub(crate) fn crowd(world: &mut World, gangs: usize) {
     wait(world, gangs, |_, _| {});
 }
 
-/// Gangs of the mix that wait, each changed by `say`.
-pub(crate) fn wait(world: &mut World, gangs: usize, say: impl Fn(usize, &mut GangSpec)) {
+/// Gangs of the mix that wait, each changed by `change`.
+pub(crate) fn wait(world: &mut World, gangs: usize, change: impl Fn(usize, &mut GangSpec)) {
     for i in 0..gangs {
         let mut spec = gang(i);
         spec.name = format!("waiting-{i}").into();
-        say(i, &mut spec);
+        change(i, &mut spec);
         world.apply(Time::ZERO, &Event::GangSubmitted(spec)).expect("a well-formed gang");
     }
 }

@@ -47,10 +47,10 @@ fn class(size: u64, doublings: u32) -> SizeClass {
 }
 
 /// The waits of each class, in seconds.
-pub(crate) fn waits(lives: &[JobRun], classes: usize, of_job: &[usize]) -> Vec<Option<Five>> {
+pub(crate) fn waits(job_runs: &[JobRun], classes: usize, of_job: &[usize]) -> Vec<Option<Five>> {
     let mut waits = vec![Vec::new(); classes];
-    for (life, class) in lives.iter().zip(of_job) {
-        waits[*class].extend(life.wait_s());
+    for (job, class) in job_runs.iter().zip(of_job) {
+        waits[*class].extend(job.wait_s());
     }
     waits.into_iter().map(Five::of).collect()
 }
