@@ -5,11 +5,11 @@ use muster_core::time::{Span, Time};
 
 use crate::accounts::Outcome;
 use crate::host::{Setup, Sim};
-use crate::report::capacity::Measure;
-use crate::report::demand::{Demand, Names};
 use crate::report::fairness::{By, Shares, Slowdowns, by_weight};
 use crate::report::figures::Figures;
-use crate::report::job::{JobRun, hours};
+use crate::report::jobs::capacity::Measure;
+use crate::report::jobs::demand::{Demand, Names};
+use crate::report::jobs::job_run::{JobRun, hours};
 use crate::report::raw_run::RawRun;
 use crate::report::runs::{Report, Run, Stage, WAIT_FROM_S};
 use crate::report::sizes::{classes, waits};

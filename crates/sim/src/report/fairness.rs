@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 
-use crate::report::job::JobRun;
+use crate::report::jobs::job_run::JobRun;
 use crate::report::stats::buckets::{Grid, Level};
 use crate::report::stats::quantile::mean;
 use crate::report::stats::top::Top;

@@ -2,7 +2,7 @@
 
 use muster_core::time::Time;
 
-use crate::report::job::{JobRun, hours};
+use crate::report::jobs::job_run::{JobRun, hours};
 use crate::report::stats::quantile::mean;
 use crate::report::summary::percentile;
 

@@ -1,7 +1,7 @@
 //! Jobs by size.
 
-use crate::report::demand::Demand;
-use crate::report::job::JobRun;
+use crate::report::jobs::demand::Demand;
+use crate::report::jobs::job_run::JobRun;
 use crate::report::stats::quantile::Five;
 
 /// Jobs whose minimum capacity is in this range.

@@ -2,7 +2,7 @@
 
 use muster_core::time::Time;
 
-use crate::report::job::JobRun;
+use crate::report::jobs::job_run::JobRun;
 use crate::report::stats::buckets::{Grid, Level};
 use crate::report::stats::top::Top;
 
