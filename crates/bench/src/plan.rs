@@ -86,12 +86,12 @@ fn measure(nodes: u32, repeat: usize) -> Line {
 
     let mut full = worlds::empty(nodes);
     worlds::load(&mut full, nodes, 0.8);
-    worlds::crowd(&mut full, 1_000);
+    worlds::add_pool_and_waiting(&mut full, 1_000);
     let (every, actions) = cycle(&full, QueueOrder::FifoOvertake, repeat);
     let (strict, _) = cycle(&full, QueueOrder::Fifo, repeat);
     let (default, _) = cycle(&full, QueueOrder::Muster, repeat);
     let mut contested = worlds::contested(nodes);
-    worlds::rivals(&mut contested, 1_000);
+    worlds::add_waiting_in_every_queue(&mut contested, 1_000);
     let (ways, orders) = make_way(&contested, repeat);
     let (with, without) = wishes(nodes, repeat);
     Line {
@@ -179,8 +179,8 @@ fn wishes(nodes: u32, repeat: usize) -> (Vec<f64>, Vec<f64>) {
     let mut with = worlds::empty(nodes);
     worlds::load(&mut with, nodes, 0.25);
     let mut without = with.clone();
-    worlds::wait(&mut with, 250, |i, spec| worlds::keep_away(spec, nodes, i));
-    worlds::wait(&mut without, 250, |_, _| {});
+    worlds::add_waiting(&mut with, 250, |i, spec| worlds::avoid_half_of_the_nodes(spec, nodes, i));
+    worlds::add_waiting(&mut without, 250, |_, _| {});
     let once = |world: &World| cycle(world, QueueOrder::Muster, 1).0[0];
     (0..repeat).map(|_| (once(&with), once(&without))).unzip()
 }

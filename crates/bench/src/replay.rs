@@ -129,15 +129,16 @@ fn log(jobs: u64, procs: u64, load: f64) -> Vec<Job> {
     for (i, (size, run)) in shapes.into_iter().enumerate() {
         let wave = 1.0 + 0.8 * (i as f64 / 2_000.0).sin();
         at += span / jobs as f64 * wave * 2.0 * draw(&mut seed);
-        let said = [600, 1_800, 3_600, 14_400, 43_200, 86_400].into_iter().find(|s| *s >= run * 2);
-        let said = said.unwrap_or(86_400).max(run);
+        let estimate =
+            [600, 1_800, 3_600, 14_400, 43_200, 86_400].into_iter().find(|s| *s >= run * 2);
+        let estimate = estimate.unwrap_or(86_400).max(run);
         let submit = Time::ZERO + Span::secs(at as u64);
-        list.push(Job::new(gang(i, size, said), submit, Span::secs(run)));
+        list.push(Job::new(gang(i, size, estimate), submit, Span::secs(run)));
     }
     list
 }
 
-fn gang(i: usize, size: u64, said: u64) -> GangSpec {
+fn gang(i: usize, size: u64, estimate: u64) -> GangSpec {
     let role = RoleSpec {
         name: "proc".into(),
         min: size as u32,
@@ -156,7 +157,7 @@ fn gang(i: usize, size: u64, said: u64) -> GangSpec {
         roles: vec![role],
         closeness: None,
         provisioning: Provisioning { mode, ..Provisioning::default() },
-        expected_duration: Some(Span::secs(said)),
+        expected_duration: Some(Span::secs(estimate)),
         deadline: None,
         cost_of_waiting: None,
         disruption: muster_core::gang::Disruption::default(),

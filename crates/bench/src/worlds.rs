@@ -194,7 +194,7 @@ fn disruptable(i: usize, queue: &str) -> GangSpec {
 }
 
 /// Gangs that wait in every queue and of every priority.
-pub(crate) fn rivals(world: &mut World, gangs: usize) {
+pub(crate) fn add_waiting_in_every_queue(world: &mut World, gangs: usize) {
     for i in 0..gangs {
         let mut spec = disruptable(i, QUEUES[i % 3]);
         spec.name = format!("waiting-{i}").into();
@@ -203,20 +203,20 @@ pub(crate) fn rivals(world: &mut World, gangs: usize) {
 }
 
 /// Adds a pool with a little room, and gangs that wait.
-pub(crate) fn crowd(world: &mut World, gangs: usize) {
+pub(crate) fn add_pool_and_waiting(world: &mut World, gangs: usize) {
     let mut pool =
         build::pool("h100", vec![build::offering("z0", 98.32), build::offering("z1", 99.9)]);
     pool.limits = PoolLimits { nodes: Some(64), ..PoolLimits::default() };
     world.apply(Time::ZERO, &Event::PoolSet(pool)).expect("a well-formed pool");
-    wait(world, gangs, |_, _| {});
+    add_waiting(world, gangs, |_, _| {});
 }
 
-/// Gangs of the mix that wait, each changed by `say`.
-pub(crate) fn wait(world: &mut World, gangs: usize, say: impl Fn(usize, &mut GangSpec)) {
+/// Gangs of the mix that wait, each changed by `change`.
+pub(crate) fn add_waiting(world: &mut World, gangs: usize, change: impl Fn(usize, &mut GangSpec)) {
     for i in 0..gangs {
         let mut spec = gang(i);
         spec.name = format!("waiting-{i}").into();
-        say(i, &mut spec);
+        change(i, &mut spec);
         world.apply(Time::ZERO, &Event::GangSubmitted(spec)).expect("a well-formed gang");
     }
 }
@@ -227,7 +227,7 @@ const NAMED: usize = 500;
 const STEPS: usize = 4;
 
 /// Lets a gang avoid half of the nodes, by name. Each gang begins with another node, so that lists differ.
-pub(crate) fn keep_away(spec: &mut GangSpec, nodes: u32, i: usize) {
+pub(crate) fn avoid_half_of_the_nodes(spec: &mut GangSpec, nodes: u32, i: usize) {
     let named = (0..nodes).map(|at| (at + i as u32) % nodes).step_by(2).take(NAMED);
     let named: Vec<Arc<str>> = named.map(|at| format!("node-{at}").into()).collect();
     let step = |step: usize| {

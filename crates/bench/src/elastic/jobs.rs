@@ -57,11 +57,12 @@ fn gang(at: usize, job: &Job, is_elastic: bool, how: &Elasticity) -> Job {
         if is_elastic { ((size / how.shrinks).max(1), size * how.grows) } else { (size, size) };
     let scaling = Scaling { efficiency: how.efficiency, resize: how.resize };
     let run = Span::from_secs_f64(job.run.as_secs_f64() * scaling.speed(size, max));
-    let said = Span::from_secs_f64(run.as_secs_f64() * (how.error * deviate(how.seed, at)).exp());
+    let estimate =
+        Span::from_secs_f64(run.as_secs_f64() * (how.error * deviate(how.seed, at)).exp());
     let gang = GangSpec {
         roles: vec![role(min, max, each as u16)],
         closeness: (each < NODE).then(|| Closeness::Preferred(NODE_LEVEL.into())),
-        expected_duration: Some(said),
+        expected_duration: Some(estimate),
         scaling,
         ..job.gang.clone()
     };

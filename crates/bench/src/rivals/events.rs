@@ -124,7 +124,7 @@ impl RivalSim<'_> {
                     let seats = self.leave(gang);
                     self.gangs[gang].epoch += 1;
                     self.unfinished -= 1;
-                    self.tell(&Fact::GangEnded { gang: id(gang) });
+                    self.note_fact(&Fact::GangEnded { gang: id(gang) });
                     strategy.on_news(self, News::Ended(seats));
                 }
             }
@@ -144,7 +144,7 @@ impl RivalSim<'_> {
     fn staged(&mut self, strategy: &mut impl Strategy, claim: ClaimId, stage: Stage) {
         let at = claim.0 as usize;
         match stage {
-            Stage::Launched => self.tell(&Fact::ClaimLaunched { claim }),
+            Stage::Launched => self.note_fact(&Fact::ClaimLaunched { claim }),
             Stage::Joined => self.machines[at].state = State::Joined,
             Stage::Shows(gpus) => {
                 if let Some(fails) = self.cloud.failure(self.now, self.machines[at].offering) {
@@ -158,12 +158,12 @@ impl RivalSim<'_> {
                 self.coming.remove(&claim);
                 self.open.insert((gpus, claim));
                 let allocatable = self.spec(self.machines[at].offering).allocatable.clone();
-                self.tell(&node_seen(claim, allocatable, gpus));
+                self.note_fact(&node_seen(claim, allocatable, gpus));
                 self.note_empty(claim);
                 strategy.on_news(self, News::Ready(claim));
             }
             Stage::Fails(failure) => {
-                self.tell(&Fact::ClaimFailed { claim, failure });
+                self.note_fact(&Fact::ClaimFailed { claim, failure });
                 if matches!(failure, ClaimFailure::BootFailed | ClaimFailure::Vanished) {
                     strategy.on_news(self, News::Silent(claim));
                 } else {
@@ -176,7 +176,7 @@ impl RivalSim<'_> {
 
     /// A machine in service is lost, and with it the work of every gang that had a member on it.
     fn fails(&mut self, strategy: &mut impl Strategy, claim: ClaimId) {
-        self.tell(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
+        self.note_fact(&Fact::ClaimFailed { claim, failure: ClaimFailure::Vanished });
         let mut hit: BTreeMap<usize, u32> = BTreeMap::new();
         for gang in &self.machine(claim).seated {
             *hit.entry(*gang).or_default() += 1;

@@ -150,7 +150,7 @@ impl<'j> RivalSim<'j> {
         self.machines.push(Machine { offering, gpus, free: gpus, state, seated, empty_since });
         self.coming.insert(claim);
         self.held += 1;
-        self.tell(&Fact::ClaimRequested { claim, offering });
+        self.note_fact(&Fact::ClaimRequested { claim, offering });
         for (at, stage) in self.cloud.request(self.now, claim, offering) {
             self.event_queue.add(at, SimEvent::Machine(claim, stage));
         }
@@ -169,7 +169,7 @@ impl<'j> RivalSim<'j> {
         self.coming.remove(&claim);
         self.held -= 1;
         self.cloud.release(self.now, claim);
-        self.tell(&Fact::ClaimReleased { claim });
+        self.note_fact(&Fact::ClaimReleased { claim });
     }
 
     /// Starts one member on a ready machine. With the last member, its gang begins to work.
@@ -184,13 +184,13 @@ impl<'j> RivalSim<'j> {
         }
         machine.seated.push(gang);
         self.gangs[gang].seats.push(claim);
-        self.tell(&members_started(gang, claim));
+        self.note_fact(&members_started(gang, claim));
         if self.gangs[gang].at_work() {
             self.gangs[gang].epoch += 1;
             let (epoch, end) = (self.gangs[gang].epoch, self.now + self.gangs[gang].run);
             self.event_queue.add(end, SimEvent::Done(gang, epoch));
             self.schedule_gang_failure(gang, end);
-            self.tell(&Fact::GangStarted { gang: id(gang) });
+            self.note_fact(&Fact::GangStarted { gang: id(gang) });
         }
     }
 
@@ -211,7 +211,7 @@ impl<'j> RivalSim<'j> {
         if at_work {
             self.gangs[gang].epoch += 1;
             let reason = StopReason::NodeLost(NodeIdx(lost.0));
-            self.tell(&Fact::GangStopped { gang: id(gang), reason });
+            self.note_fact(&Fact::GangStopped { gang: id(gang), reason });
         }
         seats
     }
@@ -247,7 +247,7 @@ impl<'j> RivalSim<'j> {
         self.open.remove(&(machine.free, claim));
         machine.free += gpus;
         self.open.insert((machine.free, claim));
-        self.tell(&members_stopped(gang, claim));
+        self.note_fact(&members_stopped(gang, claim));
         self.note_empty(claim);
     }
 
@@ -266,13 +266,13 @@ impl<'j> RivalSim<'j> {
         }
     }
 
-    pub(crate) fn tell(&mut self, fact: &Fact) {
+    pub(crate) fn note_fact(&mut self, fact: &Fact) {
         self.accounts.note(self.now, fact);
     }
     pub(crate) fn submit(&mut self, gang: usize) {
         let spec = Arc::new(self.jobs[gang].gang.clone());
         self.accounts.submitted(id(gang), gang, self.now);
-        self.tell(&Fact::GangSubmitted { gang: id(gang), spec });
+        self.note_fact(&Fact::GangSubmitted { gang: id(gang), spec });
     }
 }
 

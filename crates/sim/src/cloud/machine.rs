@@ -90,7 +90,7 @@ impl BootDraw {
 }
 
 /// The stages of a machine with their times: a boot that takes `median` in total, with this fate.
-pub(crate) fn life(
+pub(crate) fn stages(
     rng: &mut ChaCha8Rng,
     now: Time,
     (spec, median): (&OfferingSpec, Span),
@@ -129,7 +129,7 @@ pub(crate) fn life(
 }
 
 /// When a machine with these stages shows its GPUs.
-pub(crate) fn up_at(life: &[(Time, Stage)]) -> Option<Time> {
+pub(crate) fn up_at(stages: &[(Time, Stage)]) -> Option<Time> {
     let shows = |(at, stage): &(Time, Stage)| matches!(stage, Stage::Shows(_)).then_some(*at);
-    life.iter().find_map(shows)
+    stages.iter().find_map(shows)
 }

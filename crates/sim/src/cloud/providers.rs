@@ -11,13 +11,10 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rustc_hash::FxHashMap;
 
-use crate::cloud::machine::Stage;
+use crate::cloud::machine::{self, BootDraw, Machine, Stage};
 use crate::cloud::model::CloudModel;
-
-use crate::cloud::machine::Machine;
-
-use crate::cloud::machine::BootDraw;
 use crate::cloud::random_streams::Stream;
+use crate::cloud::stock::exponential;
 use crate::cloud::supply::Supply;
 
 /// Every provider of the simulation: pools in order of declaration, each with its own model.
@@ -75,26 +72,20 @@ impl Cloud {
         } else {
             (fate(&mut self.supply, now, offering, scripted, drawn), model.sigma)
         };
-        let life = crate::cloud::machine::life(
-            &mut rng,
-            now,
-            (spec, spec.boot_time),
-            (model, sigma),
-            fate,
-        );
+        let stages = machine::stages(&mut rng, now, (spec, spec.boot_time), (model, sigma), fate);
         let machine = Machine {
             offering,
             billed_from: None,
             released: false,
             reclaimed: false,
             asked: now,
-            up: crate::cloud::machine::up_at(&life),
+            up: machine::up_at(&stages),
             stopped: None,
             held: !is_refusal(fate),
             rng,
         };
         self.machines.insert(claim, machine);
-        life
+        stages
     }
 
     /// Releases a machine; returns when it will be gone.
@@ -138,13 +129,12 @@ impl Cloud {
         };
         let from = if fate.is_some() { now } else { now.max(stopped) };
         let boot = (spec, start_time);
-        let life = crate::cloud::machine::life(&mut machine.rng, from, boot, (model, sigma), fate);
+        let stages = machine::stages(&mut machine.rng, from, boot, (model, sigma), fate);
         if fate.is_none() {
-            (machine.up, machine.stopped, machine.held) =
-                (crate::cloud::machine::up_at(&life), None, true);
+            (machine.up, machine.stopped, machine.held) = (machine::up_at(&stages), None, true);
             machine.asked = now;
         }
-        life
+        stages
     }
 
     /// When a machine that has just come into service will fail, if ever.
@@ -153,7 +143,7 @@ impl Cloud {
         let seed = self.seed;
         let rng =
             self.failures.entry(offering).or_insert_with(|| Stream::Failures(offering).open(seed));
-        let lasts = crate::cloud::stock::exponential(rng, mean);
+        let lasts = exponential(rng, mean);
         (!self.faults_stopped).then(|| now + lasts)
     }
 

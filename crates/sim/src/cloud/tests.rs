@@ -122,11 +122,11 @@ fn nth_machine_of_an_offering_is_the_same_whenever_it_is_requested() {
     let model = CloudModel { boot_failed: 0.2, gpus_missing: 0.2, ..CloudModel::default() };
     let (mut one, mut other) = (cloud(model.clone(), 7), cloud(model, 7));
     for claim in 0..50 {
-        let life = one.request(Time::ZERO, ClaimId(claim), at(0));
+        let stages = one.request(Time::ZERO, ClaimId(claim), at(0));
         other.request(mins(3), ClaimId(1_000 + claim), at(1));
         let later = other.request(mins(9), ClaimId(claim), at(0));
         let back = |(at, stage): &(Time, Stage)| (*at - Span::mins(9), *stage);
-        assert_eq!(life, later.iter().map(back).collect::<Vec<_>>());
+        assert_eq!(stages, later.iter().map(back).collect::<Vec<_>>());
     }
 }
 

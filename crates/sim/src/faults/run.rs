@@ -11,10 +11,10 @@ use muster_plan::{Policy, QueueOrder};
 use muster_testkit::Violation;
 use muster_testkit::promises::Promise;
 
+use crate::accounts::Disruptions;
+use crate::faults::isolation;
 use crate::faults::sabotage::Sabotage;
 use crate::faults::scenario::{Drawn, draw};
-
-use crate::accounts::Disruptions;
 use crate::host::{Sim, SimOptions, Step, Watcher};
 
 /// The result of one seed.
@@ -63,7 +63,7 @@ pub fn run_seed_under(
     watcher: Option<Watcher>,
 ) -> Verified {
     if sabotage == Some(Sabotage::Against(Promise::Isolation)) {
-        return Verified::of_tenants(seed, crate::faults::isolation::run(seed, sabotage));
+        return Verified::of_tenants(seed, isolation::run(seed, sabotage));
     }
     let Drawn { setup, faults, storm_ends, infeasible } = draw(seed);
     let jobs = setup.jobs.len();
@@ -108,7 +108,7 @@ pub fn run_seed_under(
         violations.extend(left_behind(&sim, &infeasible));
     }
     if sabotage.is_none() && violations.is_empty() {
-        violations.extend(crate::faults::isolation::run(seed, None));
+        violations.extend(isolation::run(seed, None));
     }
     let outcomes = sim.accounts().outcomes();
     Verified {
@@ -138,13 +138,13 @@ fn is_kept_from_lent(sim: &Sim, gang: GangId) -> bool {
     let spec = sim.world().gang(gang).map(|gang| &gang.spec);
     let firm = spec.is_some_and(|spec| !spec.disruption.preemptible);
     let verdict = sim.last_plan().verdicts.iter().find(|(of, _)| *of == gang);
-    let told = verdict.is_some_and(|(_, verdict)| match verdict {
+    let is_reported = verdict.is_some_and(|(_, verdict)| match verdict {
         Verdict::Impossible { blockers } => {
             matches!(blockers.first(), Some(Blocker::BeyondGuarantee { .. }))
         }
         _ => false,
     });
-    firm && told
+    firm && is_reported
 }
 
 /// Gangs that should have ended and did not, claims that should be gone, and infeasible gangs without that verdict.
@@ -154,8 +154,8 @@ fn left_behind(sim: &Sim, infeasible: &[std::sync::Arc<str>]) -> Vec<Violation> 
     for (id, gang) in sim.world().gangs() {
         let verdict =
             sim.last_plan().verdicts.iter().find(|(of, _)| *of == id).map(|(_, verdict)| verdict);
-        let told = matches!(verdict, Some(Verdict::Impossible { .. }));
-        match (infeasible.contains(&gang.spec.name), told) {
+        let is_reported = matches!(verdict, Some(Verdict::Impossible { .. }));
+        match (infeasible.contains(&gang.spec.name), is_reported) {
             (true, true) => {}
             (false, true) if is_kept_from_lent(sim, id) => {}
             (true, false) => {

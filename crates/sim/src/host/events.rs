@@ -205,8 +205,8 @@ impl Sim {
     }
 
     fn forecast(&mut self) -> Result<(), Refusal> {
-        for said in self.forecaster.look(&self.world, self.now) {
-            self.apply(said)?;
+        for event in self.forecaster.look(&self.world, self.now) {
+            self.apply(event)?;
         }
         if let Some(due) = self.forecaster.due(&self.world, self.now) {
             self.event_queue.add(due, SimEvent::Forecast);

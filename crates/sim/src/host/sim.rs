@@ -17,16 +17,15 @@ use muster_testkit::promises::Promise;
 use muster_testkit::{Ledger, Violation};
 use rustc_hash::FxHashMap;
 
-use crate::host::cluster::nodes::Outage;
-use crate::host::events::SimEvent;
-use crate::host::options::{SimOptions, Step};
-
 use crate::accounts::Accounts;
 use crate::cloud::{Cloud, GangFailures};
 use crate::event_queue::EventQueue;
 use crate::host::cluster::barrier::Barrier;
+use crate::host::cluster::nodes::Outage;
+use crate::host::events::SimEvent;
 use crate::host::gangs::grace::GracePeriod;
 use crate::host::gangs::progress::Progress;
+use crate::host::options::{SimOptions, Step};
 use crate::job::Job;
 use crate::record::Recorder;
 

@@ -5,11 +5,11 @@ use muster_core::time::{Span, Time};
 
 use crate::accounts::Outcome;
 use crate::host::{Setup, Sim};
-use crate::report::capacity::Measure;
-use crate::report::demand::{Demand, Names};
 use crate::report::fairness::{By, Shares, Slowdowns, by_weight};
 use crate::report::figures::Figures;
-use crate::report::job::{JobRun, hours};
+use crate::report::jobs::capacity::Measure;
+use crate::report::jobs::demand::{Demand, Names};
+use crate::report::jobs::job_run::{JobRun, hours};
 use crate::report::raw_run::RawRun;
 use crate::report::runs::{Report, Run, Stage, WAIT_FROM_S};
 use crate::report::sizes::{classes, waits};
@@ -85,8 +85,8 @@ impl Gather {
         now: Time,
     ) {
         let pairs = self.asked.iter().zip(outcomes);
-        let lives = pairs.map(|(asked, outcome)| JobRun::new(*asked, outcome)).collect();
-        self.raws.push(RawRun { summary, lives, now, bought_gpu_ms });
+        let job_runs = pairs.map(|(asked, outcome)| JobRun::new(*asked, outcome)).collect();
+        self.raws.push(RawRun { summary, job_runs, now, bought_gpu_ms });
     }
 
     /// The report on all runs added.
@@ -105,17 +105,17 @@ impl Gather {
             let span = raw.last().since(first);
             report.runs.push(Run {
                 summary: raw.summary.clone(),
-                all: Figures::of(raw.lives.iter(), raw.now),
+                all: Figures::of(raw.job_runs.iter(), raw.now),
                 span,
                 utilisation: self.utilisation(raw, span),
                 utilisation_while_submitting: self.while_submitting(raw, first, last_submit),
                 queues: by_queue(raw, &report.queues),
                 waits: curve(&raw.sorted(JobRun::wait_s), WAIT_FROM_S, longest, POINTS),
                 slowdowns: curve(&raw.sorted(JobRun::slowdown), 1.0, slowest, POINTS),
-                by_size: waits(&raw.lives, report.sizes.len(), &class_of),
-                timeline: Timeline::of(&raw.lives, &report.bands, report.grid, raw.now),
-                shares: report.shares.of_run(&raw.lives, report.grid, raw.now),
-                fairness: Slowdowns::of(&raw.lives, by, among),
+                by_size: waits(&raw.job_runs, report.sizes.len(), &class_of),
+                timeline: Timeline::of(&raw.job_runs, &report.bands, report.grid, raw.now),
+                shares: report.shares.of_run(&raw.job_runs, report.grid, raw.now),
+                fairness: Slowdowns::of(&raw.job_runs, by, among),
             });
         }
         report
@@ -190,9 +190,9 @@ impl Gather {
     fn while_submitting(&self, raw: &RawRun, first: Time, last: Time) -> Option<f64> {
         let there = u128::from(self.capacity) * u128::from(last.since(first).0);
         let used = raw
-            .lives
+            .job_runs
             .iter()
-            .filter_map(|life| life.run(raw.now))
+            .filter_map(|job| job.run(raw.now))
             .map(|(from, to, size)| u128::from(size) * u128::from(to.min(last).since(from).0));
         (there > 0 && self.pools == 0).then(|| used.sum::<u128>() as f64 / there as f64)
     }
@@ -208,7 +208,7 @@ impl Gather {
 
     /// The largest value in any run, and never quite the smallest one, so that there is something to draw.
     fn most(&self, value: impl Fn(&JobRun) -> Option<f64> + Copy, from: f64) -> f64 {
-        let values = self.raws.iter().flat_map(|raw| raw.lives.iter().filter_map(value));
+        let values = self.raws.iter().flat_map(|raw| raw.job_runs.iter().filter_map(value));
         values.fold(from * 10.0, f64::max)
     }
 
@@ -220,16 +220,16 @@ impl Gather {
             Measure::Cpu => 0,
         };
         let there = u128::from(self.capacity) * u128::from(span.0) + bought;
-        let used: u128 = raw.lives.iter().map(|life| life.used(raw.now)).sum();
+        let used: u128 = raw.job_runs.iter().map(|job| job.used(raw.now)).sum();
         (there > 0).then(|| used as f64 / there as f64)
     }
 }
 
 /// The jobs of each queue, by its place.
 fn by_queue(raw: &RawRun, queues: &Top) -> Vec<Figures> {
-    let mut lives = vec![Vec::new(); queues.places()];
-    for life in &raw.lives {
-        lives[queues.place(life.asked.queue)].push(life);
+    let mut job_runs = vec![Vec::new(); queues.places()];
+    for job in &raw.job_runs {
+        job_runs[queues.place(job.asked.queue)].push(job);
     }
-    lives.into_iter().map(|lives| Figures::of(lives.into_iter(), raw.now)).collect()
+    job_runs.into_iter().map(|job_runs| Figures::of(job_runs.into_iter(), raw.now)).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 
-use crate::report::job::JobRun;
+use crate::report::jobs::job_run::JobRun;
 use crate::report::stats::buckets::{Grid, Level};
 use crate::report::stats::quantile::mean;
 use crate::report::stats::top::Top;
@@ -20,10 +20,10 @@ pub enum By {
 }
 
 impl By {
-    fn number(self, life: &JobRun) -> usize {
+    fn number(self, job: &JobRun) -> usize {
         match self {
-            Self::Queue => life.asked.queue,
-            Self::User => life.asked.user,
+            Self::Queue => job.asked.queue,
+            Self::User => job.asked.user,
         }
     }
 }
@@ -57,13 +57,18 @@ impl Shares {
     /// For each of those named, its share of the use around each point; none while use is low, as a single job would then
     /// have all of it.
     /// Points are evenly spaced from the start of the grid to its end.
-    pub(crate) fn of_run(&self, lives: &[JobRun], grid: Grid, now: Time) -> Vec<Vec<Option<f64>>> {
+    pub(crate) fn of_run(
+        &self,
+        job_runs: &[JobRun],
+        grid: Grid,
+        now: Time,
+    ) -> Vec<Vec<Option<f64>>> {
         let mut used = vec![Level::new(grid); self.top.places()];
         let mut all = Level::new(grid);
-        for life in lives {
-            let Some((from, to, size)) = life.run(now) else { continue };
+        for job in job_runs {
+            let Some((from, to, size)) = job.run(now) else { continue };
             all.add(from, to, size);
-            used[self.top.place(self.by.number(life))].add(from, to, size);
+            used[self.top.place(self.by.number(job))].add(from, to, size);
         }
         let all = slide(&all.areas(), grid);
         let hardly = all.iter().max().map_or(0, |most| most / HARDLY);
@@ -144,10 +149,10 @@ pub struct Slowdowns {
 const SLOWDOWNS_MAX: usize = 300;
 
 impl Slowdowns {
-    pub(crate) fn of(lives: &[JobRun], by: By, among: usize) -> Self {
+    pub(crate) fn of(job_runs: &[JobRun], by: By, among: usize) -> Self {
         let mut each = vec![Vec::new(); among];
-        for life in lives {
-            each[by.number(life)].extend(life.slowdown());
+        for job in job_runs {
+            each[by.number(job)].extend(job.slowdown());
         }
         let mut means: Vec<f64> =
             each.iter().filter(|values| !values.is_empty()).map(|values| mean(values)).collect();

@@ -2,7 +2,7 @@
 
 use muster_core::time::Time;
 
-use crate::report::job::{JobRun, hours};
+use crate::report::jobs::job_run::{JobRun, hours};
 use crate::report::stats::quantile::mean;
 use crate::report::summary::percentile;
 
@@ -30,13 +30,13 @@ pub struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn of<'a>(lives: impl Iterator<Item = &'a JobRun>, now: Time) -> Self {
+    pub(crate) fn of<'a>(job_runs: impl Iterator<Item = &'a JobRun>, now: Time) -> Self {
         let (mut waits, mut slowdowns, mut jobs, mut used) = (Vec::new(), Vec::new(), 0, 0);
-        for life in lives {
+        for job in job_runs {
             jobs += 1;
-            used += life.used(now);
-            waits.extend(life.wait_s());
-            slowdowns.extend(life.slowdown());
+            used += job.used(now);
+            waits.extend(job.wait_s());
+            slowdowns.extend(job.slowdown());
         }
         waits.sort_by(f64::total_cmp);
         Self {

@@ -12,9 +12,7 @@ mod collect;
 mod raw_run;
 mod runs;
 
-mod capacity;
-mod demand;
-mod job;
+mod jobs;
 
 mod fairness;
 mod figures;
@@ -26,10 +24,10 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use capacity::Measure;
 pub use collect::Gather;
 pub use fairness::{By, Shares, Slowdowns, jain};
 pub use figures::Figures;
+pub use jobs::Measure;
 pub use runs::{Report, Run, Stage, WAIT_FROM_S};
 pub use sizes::SizeClass;
 pub use stats::{Curve, Five, Grid, Top};

@@ -2,7 +2,7 @@
 
 use muster_core::time::Time;
 
-use crate::report::job::JobRun;
+use crate::report::jobs::job_run::JobRun;
 use crate::report::stats::buckets::{Grid, Level};
 use crate::report::summary::Summary;
 
@@ -13,7 +13,7 @@ const NEARLY_ALL: u128 = 95;
 #[derive(Clone, Debug)]
 pub(crate) struct RawRun {
     pub(crate) summary: Summary,
-    pub(crate) lives: Vec<JobRun>,
+    pub(crate) job_runs: Vec<JobRun>,
     pub(crate) now: Time,
     pub(crate) bought_gpu_ms: u64,
 }
@@ -21,13 +21,13 @@ pub(crate) struct RawRun {
 impl RawRun {
     /// When the last job ended; now if one still runs or none ever did.
     pub(crate) fn last(&self) -> Time {
-        self.lives.iter().filter_map(|life| Some(life.run(self.now)?.1)).max().unwrap_or(self.now)
+        self.job_runs.iter().filter_map(|job| Some(job.run(self.now)?.1)).max().unwrap_or(self.now)
     }
 
     /// When the last job that starts has started and nearly all work is done.
     pub(crate) fn settled(&self, grid: Grid) -> Time {
         let mut level = Level::new(grid);
-        for (from, to, size) in self.lives.iter().filter_map(|life| life.run(self.now)) {
+        for (from, to, size) in self.job_runs.iter().filter_map(|job| job.run(self.now)) {
             level.add(from, to, size);
         }
         let areas = level.areas();
@@ -44,12 +44,12 @@ impl RawRun {
             }
         }
         let done = grid.from + grid.width.saturating_mul(buckets);
-        self.lives.iter().filter_map(|life| life.started).max().map_or(done, |last| last.max(done))
+        self.job_runs.iter().filter_map(|job| job.started).max().map_or(done, |last| last.max(done))
     }
 
     /// Values of all jobs that have one, ascending.
     pub(crate) fn sorted(&self, value: impl Fn(&JobRun) -> Option<f64>) -> Vec<f64> {
-        let mut values: Vec<f64> = self.lives.iter().filter_map(value).collect();
+        let mut values: Vec<f64> = self.job_runs.iter().filter_map(value).collect();
         values.sort_by(f64::total_cmp);
         values
     }

@@ -2,9 +2,9 @@
 
 use muster_core::time::Span;
 
-use crate::report::capacity::Measure;
 use crate::report::fairness::{Shares, Slowdowns};
 use crate::report::figures::Figures;
+use crate::report::jobs::capacity::Measure;
 use crate::report::sizes::SizeClass;
 use crate::report::stats::buckets::Grid;
 use crate::report::stats::quantile::{Curve, Five};

@@ -1,7 +1,7 @@
 //! Jobs by size.
 
-use crate::report::demand::Demand;
-use crate::report::job::JobRun;
+use crate::report::jobs::demand::Demand;
+use crate::report::jobs::job_run::JobRun;
 use crate::report::stats::quantile::Five;
 
 /// Jobs whose minimum capacity is in this range.
@@ -47,10 +47,10 @@ fn class(size: u64, doublings: u32) -> SizeClass {
 }
 
 /// The waits of each class, in seconds.
-pub(crate) fn waits(lives: &[JobRun], classes: usize, of_job: &[usize]) -> Vec<Option<Five>> {
+pub(crate) fn waits(job_runs: &[JobRun], classes: usize, of_job: &[usize]) -> Vec<Option<Five>> {
     let mut waits = vec![Vec::new(); classes];
-    for (life, class) in lives.iter().zip(of_job) {
-        waits[*class].extend(life.wait_s());
+    for (job, class) in job_runs.iter().zip(of_job) {
+        waits[*class].extend(job.wait_s());
     }
     waits.into_iter().map(Five::of).collect()
 }

@@ -2,7 +2,7 @@
 
 use muster_core::time::Time;
 
-use crate::report::job::JobRun;
+use crate::report::jobs::job_run::JobRun;
 use crate::report::stats::buckets::{Grid, Level};
 use crate::report::stats::top::Top;
 
@@ -18,18 +18,18 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    pub(crate) fn of(lives: &[JobRun], bands: &Top, grid: Grid, now: Time) -> Self {
+    pub(crate) fn of(job_runs: &[JobRun], bands: &Top, grid: Grid, now: Time) -> Self {
         let mut running = vec![Level::new(grid); bands.places()];
         let mut waiting = running.clone();
         let mut never = Level::new(grid);
-        for life in lives {
-            let band = bands.place(life.asked.queue);
-            if let Some((from, to, size)) = life.run(now) {
+        for job in job_runs {
+            let band = bands.place(job.asked.queue);
+            if let Some((from, to, size)) = job.run(now) {
                 running[band].add(from, to, size);
             }
-            match (life.submitted, life.started) {
-                (Some(from), Some(to)) => waiting[band].add(from, to, life.asked.least),
-                (Some(from), None) => never.add(from, grid.to(), life.asked.least),
+            match (job.submitted, job.started) {
+                (Some(from), Some(to)) => waiting[band].add(from, to, job.asked.least),
+                (Some(from), None) => never.add(from, grid.to(), job.asked.least),
                 (None, _) => {}
             }
         }

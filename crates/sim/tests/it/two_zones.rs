@@ -44,13 +44,13 @@ pub(crate) fn job(gang: GangSpec, submit_s: u64, run_s: u64) -> Job {
 pub(crate) fn play(setup: Setup) -> (Vec<String>, Sim) {
     let options = SimOptions { check: true, ..SimOptions::default() };
     let mut sim = Sim::new(setup, Policy::default(), options).expect("a well-formed stage");
-    let told = Rc::new(RefCell::new(Vec::new()));
-    let lines = told.clone();
+    let facts = Rc::new(RefCell::new(Vec::new()));
+    let lines = facts.clone();
     sim.watch(Box::new(move |now, world, fact| lines.borrow_mut().extend(tell(now, world, fact))));
     sim.run(Time::ZERO + Span::hours(48));
     assert_eq!(sim.violations(), [], "promises are kept");
     drop(sim.unwatch());
-    (Rc::try_unwrap(told).expect("the watcher is gone").into_inner(), sim)
+    (Rc::try_unwrap(facts).expect("the watcher is gone").into_inner(), sim)
 }
 
 /// The facts a scenario is about, a line each.

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::run::{Found, broken};
+use muster_testkit::testbed;
+
+use super::run::{Found, broken, of_tree};
 use super::tree::Entry;
 use super::{layout, subject};
 
@@ -99,4 +101,12 @@ fn vague_names_and_crowded_folders_break_the_bounds() {
     fill("crates/b/src/deep", &mut entries, 17);
     let crowded = "crates/b/src/deep: 17 entries, more than 16";
     assert_eq!(layout::of_entries(&entries), [vague[0], vague[1], crowded]);
+}
+
+#[test]
+fn tree_keeps_the_bounds() {
+    let found = of_tree(testbed::workspace()).expect("the tree of this workspace");
+    assert!(found.iter().any(|one| one.name == "xtask" && one.lines > 0));
+    let broken = broken(&found);
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }

@@ -62,8 +62,8 @@ impl Sim {
             None if self.cloud.machines.contains_key(&claim) => {} // it is on its way out
             None => {
                 // The provider has no machine for it: it refused, or never got a request.
-                let told = self.apply(Event::ClaimGone(claim));
-                debug_assert!(told.is_ok());
+                let applied = self.apply(Event::ClaimGone(claim));
+                debug_assert!(applied.is_ok());
                 self.note_fact(&Fact::ClaimReleased { claim });
                 self.note_fact(&Fact::ClaimGone { claim });
             }

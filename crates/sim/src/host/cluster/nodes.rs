@@ -65,8 +65,8 @@ impl Sim {
     pub(crate) fn schedule_outages(&mut self) {
         for (i, outage) in self.outages.iter().enumerate() {
             if outage.notice > Span::ZERO {
-                let told = Time(outage.at.0 - outage.notice.0 as i64).max(Time::ZERO);
-                self.event_queue.add(told, SimEvent::OutageNoticed(i));
+                let notice_at = Time(outage.at.0 - outage.notice.0 as i64).max(Time::ZERO);
+                self.event_queue.add(notice_at, SimEvent::OutageNoticed(i));
             }
             self.event_queue.add(outage.at, SimEvent::OutageBegins(i));
         }
@@ -99,8 +99,8 @@ impl Sim {
         let Some(at) = self.cloud.failure(self.now, offering) else { return };
         let notice = self.cloud.notice(offering);
         if notice > Span::ZERO {
-            let told = Time(at.0 - notice.0 as i64).max(self.now);
-            self.event_queue.add(told, SimEvent::NodeNoticed(claim, at));
+            let notice_at = Time(at.0 - notice.0 as i64).max(self.now);
+            self.event_queue.add(notice_at, SimEvent::NodeNoticed(claim, at));
         }
         self.event_queue.add(at, SimEvent::NodeFails(claim));
     }
@@ -162,8 +162,8 @@ impl Sim {
             self.event_queue.add(self.now, SimEvent::Wake);
         }
         for name in noticed {
-            let told = self.give_notice(name, Time::MAX);
-            debug_assert!(told.is_ok(), "a node that is here");
+            let applied = self.give_notice(name, Time::MAX);
+            debug_assert!(applied.is_ok(), "a node that is here");
         }
     }
 }

@@ -22,8 +22,8 @@ impl Sim {
         let joins = nodes_of(&without(seats, &running.seats));
         self.note_fact(&Fact::GangResizing { gang, from, to, joins });
         if !gives_up && self.declines(gang) {
-            let told = self.apply(Event::ResizeDeclined(gang));
-            debug_assert!(told.is_ok(), "a gang that was told to resize may decline");
+            let applied = self.apply(Event::ResizeDeclined(gang));
+            debug_assert!(applied.is_ok(), "a gang that was told to resize may decline");
             self.note_fact(&Fact::ResizeDeclined { gang });
             return;
         }
@@ -66,14 +66,14 @@ impl Sim {
         self.running.get_mut(&gang).expect("just seen").seats = seats;
         self.resume_work(gang, self.jobs[self.job_of[&gang]].gang.scaling.resize);
         if comes {
-            let told = self.apply(Event::GangResized(gang));
-            debug_assert!(told.is_ok(), "a gang that was told to resize has resized");
+            let applied = self.apply(Event::GangResized(gang));
+            debug_assert!(applied.is_ok(), "a gang that was told to resize has resized");
             self.note_fact(&Fact::GangResized { gang });
             self.sync_size(gang);
             self.schedule_measurement(gang);
         } else {
-            let told = self.apply(Event::ResizeDeclined(gang));
-            debug_assert!(told.is_ok(), "a gang that was told to resize may decline");
+            let applied = self.apply(Event::ResizeDeclined(gang));
+            debug_assert!(applied.is_ok(), "a gang that was told to resize may decline");
             self.note_fact(&Fact::ResizeDeclined { gang });
         }
     }

@@ -33,8 +33,8 @@ impl Sim {
         self.starts += 1;
         let epoch = self.starts;
         self.running.insert(gang, Running { seats, epoch });
-        let told = self.apply(Event::GangStarted(gang));
-        debug_assert!(told.is_ok(), "an admitted gang can start");
+        let applied = self.apply(Event::GangStarted(gang));
+        debug_assert!(applied.is_ok(), "an admitted gang can start");
         self.note_fact(&Fact::GangStarted { gang });
         match &mut self.barrier {
             None => self.begin_work(gang),
@@ -52,8 +52,8 @@ impl Sim {
         self.count_work(gang);
         if let Some(running) = self.running.remove(&gang) {
             // A gang that lost a node had no time to save, whatever the reason of its stop.
-            let told = reason.is_told() && !self.world.broken().contains_key(&gang);
-            self.lose_work(gang, told, Some(reason));
+            let has_grace = reason.is_told() && !self.world.broken().contains_key(&gang);
+            self.lose_work(gang, has_grace, Some(reason));
             let keep = usize::from(self.sabotages(Promise::WholeGangDisruption));
             for seat in running.seats.iter().skip(keep) {
                 self.note_fact(&Fact::members_stopped(gang, seat));

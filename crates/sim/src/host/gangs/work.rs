@@ -82,10 +82,10 @@ impl Sim {
     }
 
     /// A gang loses its unsaved work. The work until now has been counted.
-    pub(crate) fn lose_work(&mut self, gang: GangId, told: bool, why: Option<StopReason>) {
+    pub(crate) fn lose_work(&mut self, gang: GangId, has_grace: bool, why: Option<StopReason>) {
         let Some(progress) = self.progress.get_mut(&gang) else { return };
         let disruption = &self.jobs[self.job_of[&gang]].gang.disruption;
-        let lost = progress.lose(|did| disruption.saved(did, told));
+        let lost = progress.lose(|did| disruption.saved(did, has_grace));
         // Without gangs, members at the barrier have done no work, and their machines were wasted all the same.
         if self.barrier.is_none() {
             self.accounts.lost(gang, lost, why);

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::cloud::Availability;
 use crate::trace::error::TraceError;
+use crate::trace::parse::open;
 
 #[derive(Deserialize)]
 struct Record {
@@ -26,7 +27,7 @@ const GAPS: std::ops::RangeInclusive<f64> = 1e-3..=4e10;
 
 /// Reads a record, gzipped or not.
 pub fn read(path: &Path) -> Result<Availability, TraceError> {
-    parse(path, crate::trace::parse::open(path)?)
+    parse(path, open(path)?)
 }
 
 /// Reads a record from `input`; `file` is what errors call it.

@@ -31,7 +31,7 @@ use crate::trace::error::TraceError;
 use crate::trace::parse::cell::{CellError, Moment};
 use crate::trace::parse::columns::{Row, columns, rows};
 use crate::trace::parse::names::Names;
-use crate::trace::parse::{cell, columns};
+use crate::trace::parse::{cell, columns, open};
 use crate::trace::read::Replay;
 use crate::trace::skipped::{Skip, SkipReason};
 
@@ -51,7 +51,7 @@ columns! {
 /// Reads a log, gzipped or not. A job of more GPUs than a node has becomes a gang of whole nodes, and one member
 /// for the rest if there is one.
 pub fn read(path: &Path, gpus_per_node: u16) -> Result<Replay, TraceError> {
-    parse(path, crate::trace::parse::open(path)?, gpus_per_node)
+    parse(path, open(path)?, gpus_per_node)
 }
 
 /// Reads a log from `input`; `file` is what errors call it.

@@ -23,6 +23,7 @@ use crate::job::Job;
 use crate::trace::defaults;
 use crate::trace::error::TraceError;
 use crate::trace::parse::lines::Lines;
+use crate::trace::parse::open;
 use crate::trace::skipped::{Skip, SkipReason};
 
 /// A log as read.
@@ -64,7 +65,7 @@ impl Default for SwfOptions {
 
 /// Reads a log, gzipped or not.
 pub fn read(path: &Path) -> Result<Swf, TraceError> {
-    parse(path, crate::trace::parse::open(path)?)
+    parse(path, open(path)?)
 }
 
 /// Reads a log from `input`; `file` is what errors call it.
@@ -80,7 +81,7 @@ pub fn parse(file: &Path, input: impl BufRead) -> Result<Swf, TraceError> {
                 true => Ok(record),
                 false => Err(SkipReason::RepeatedId),
             };
-            match crate::trace::formats::swf::record::parse(place, &text)?.and_then(fresh) {
+            match record::parse(place, &text)?.and_then(fresh) {
                 Ok(record) => swf.records.push(record),
                 Err(reason) => swf.skipped.push(Skip { line: place.line, reason }),
             }

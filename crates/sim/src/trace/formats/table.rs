@@ -29,15 +29,15 @@ use muster_core::time::Time;
 use crate::job::Job;
 use crate::trace::defaults;
 use crate::trace::error::TraceError;
-use crate::trace::parse::cell;
 use crate::trace::parse::cell::CellError;
 use crate::trace::parse::columns::{Row, rows};
 use crate::trace::parse::names::Names;
+use crate::trace::parse::{cell, open};
 use columns::Column;
 
 /// Reads a table, gzipped or not. Jobs come by submit time; those of one instant stay in the order of rows.
 pub fn read(path: &Path) -> Result<Vec<Job>, TraceError> {
-    parse(path, crate::trace::parse::open(path)?)
+    parse(path, open(path)?)
 }
 
 /// Reads a table from `input`; `file` is what errors call it.

@@ -111,7 +111,7 @@ fn estimates_have_the_specified_factor_and_are_never_too_low() {
     let mean = jobs.iter().map(factor).sum::<f64>() / jobs.len() as f64;
     assert!((2.9..3.1).contains(&mean), "{mean}");
     assert!(jobs.iter().all(|job| job.gang.expected_duration.unwrap() >= job.run));
-    let exact = crate::workload::generate::tests::jobs(|spec| spec.estimate_factor = 1.0);
+    let exact = self::jobs(|spec| spec.estimate_factor = 1.0);
     assert!(exact.iter().all(|job| job.gang.expected_duration == Some(job.run)));
 }
 

@@ -3,7 +3,7 @@
 use muster_core::time::{Span, Time};
 
 use crate::accounts::Outcome;
-use crate::report::demand::Demand;
+use crate::report::jobs::demand::Demand;
 use crate::report::summary::bounded_slowdown;
 
 /// The outcome of one job, and its demand.

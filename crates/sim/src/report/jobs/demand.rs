@@ -6,7 +6,7 @@ use muster_core::time::{Span, Time};
 use rustc_hash::FxHashMap;
 
 use crate::job::Job;
-use crate::report::capacity::Measure;
+use crate::report::jobs::capacity::Measure;
 
 /// Names by number, in the order they were first seen.
 #[derive(Clone, Debug, Default)]
