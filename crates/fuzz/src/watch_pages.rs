@@ -60,7 +60,7 @@ fn run(data: &[u8]) {
         pod.unpin();
         pod.hold();
         let _ = (pod.node(), pod.seat(), pod.is_over(), pod.has_succeeded(), pod.is_leaving());
-        let _ = (pod.is_sent_away(), pod.is_shy(), pod.has_gate(), pod.is_held());
+        let _ = (pod.is_sent_away(), pod.has_anti_affinity(), pod.has_gate(), pod.is_held());
     };
     check_page(data, look);
     for line in String::from_utf8_lossy(data).lines() {

@@ -1,9 +1,9 @@
 //! Adjusts the seats of a gang to the size that its owner gives it.
 //!
-//! A Job, an operator's workload or a Gang may be made smaller while it runs. The owner removes pods; their seats are given
+//! A Job, an operator's workload or a Gang may be shrunk while it runs. The owner removes pods; their seats are given
 //! back as soon as the pods are gone, and the World gets the new size. Until then these seats go first when the planner
-//! shrinks the gang, so that no member that runs is evicted while a seat is empty. Where nothing says how many members the
-//! owner will make, seats above the minimum are kept for `--bind-timeout` for members that are made again.
+//! shrinks the gang, so that no member that runs is evicted while a seat is empty. Where it is unknown how many members the
+//! owner will create, seats above the minimum are kept for `--bind-timeout` for members that are recreated.
 //!
 //! A gang is never left with fewer seats than its minimum: those are kept for members that are recreated.
 

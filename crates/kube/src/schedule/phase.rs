@@ -1,16 +1,20 @@
 //! Reconciles the phase of a gang in the World with what its pods do: bind, resize, end, stop.
 //!
 //! ```text
-//!             planner orders nodes              planner admits
-//!   Waiting ------------------------> Assembling -------------> Admitted
-//!      |  ^                               |                        |
-//!      |  |      order rolled back        |                        | minimum of every role is bound
-//!      |  +-------------------------------+                        v
-//!      |            planner admits, or pods are found bound     Running
-//!      +------------------------------------------------------->   |
-//!      ^                                                           | planner or host stops it
-//!      |                no pod is left on a node                   v
-//!      +------------------------------------------------------- Stopping
+//!              order placed                        admitted
+//!   Waiting --------------------> Assembling ------------------> Admitted ---+
+//!    | | ^  <--------------------                                  ^   |     |
+//!    | | |    order rolled back                                    |   |     | stopped
+//!    | | |                                                         |   |     |
+//!    | | |        admitted onto nodes that exist                   |   |     |
+//!    | +-|---------------------------------------------------------+   |     |
+//!    |   |                                                             |     |
+//!    |   |                              minimum of every role is bound |     |
+//!    |   |        pods are found on nodes                              v     |
+//!    +---|---------------------------------------------------------> Running |
+//!        |                                                             |     |
+//!        |        no pod is left on a node                     stopped v     v
+//!        +---------------------------------------------------------- Stopping
 //! ```
 //!
 //! An admitted or running gang of which no pod is left, and none is to come, has ended.

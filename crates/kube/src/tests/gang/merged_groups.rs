@@ -1,4 +1,4 @@
-//! Groups that start together or not at all: as they come, disagree, go, and are found again.
+//! Merged groups: created one by one, with different lists, deleted, and found by a new leader.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn reference(name: &str) -> GroupRef {
     GroupRef { dialect: Dialect::Koordinator, namespace, name }
 }
 
-/// What groups that name each other are called as one gang.
+/// The name of the gang of groups that list each other.
 fn joint(groups: &[&str]) -> Arc<str> {
     let mut groups: Vec<GroupRef> = groups.iter().map(|name| reference(name)).collect();
     groups.sort();
@@ -35,7 +35,7 @@ fn listed(groups: &[&str]) -> Value {
     json!({"gang.scheduling.koordinator.sh/groups": text})
 }
 
-/// A PodGroup that names these.
+/// A PodGroup that lists these.
 fn record(name: &str, min: u32, groups: &[&str]) -> Value {
     let of = reference(name);
     let marks = if groups.is_empty() { json!({}) } else { listed(groups) };
@@ -55,7 +55,7 @@ fn member(of: &str, at: u32) -> Value {
     pod
 }
 
-/// A pod of a group of so many that is said by annotations alone.
+/// A pod of a group of so many that is declared by annotations alone.
 fn marked(of: &str, at: u32, min: u32, groups: &[&str]) -> Value {
     let mut pod = member(of, at);
     let mut marks = listed(groups);
@@ -72,7 +72,7 @@ fn with_nodes(count: u32) -> HostFixture {
     stage
 }
 
-/// Two members on the left and one on the right, which name each other.
+/// Two members on the left and one on the right; the groups list each other.
 fn show_all(stage: &mut HostFixture) {
     stage.show(record(LEFT, 2, BOTH), false);
     stage.show(record(RIGHT, 1, BOTH), false);
@@ -95,7 +95,7 @@ impl HostFixture {
         matches!(self.phase(name), Some(Phase::Running { .. }))
     }
 
-    /// Where a pod of a gang was told to go.
+    /// The node that a pod of a gang is assigned to.
     fn told_to(&self, gang: &str, pod: &str) -> Option<String> {
         let record = self.host.gangs.get(gang)?;
         record.assigned_nodes.get(pod).map(ToString::to_string)
@@ -115,7 +115,7 @@ fn runs() -> HostFixture {
 }
 
 #[tokio::test]
-async fn groups_that_come_one_after_another_start_together_when_there_is_room_for_all() {
+async fn groups_created_one_by_one_start_together_when_all_fit() {
     let mut stage = with_nodes(2);
     let name = joint(BOTH);
     stage.show(record(LEFT, 2, BOTH), false);
@@ -130,26 +130,26 @@ async fn groups_that_come_one_after_another_start_together_when_there_is_room_fo
     assert!(stage.trouble(&name).contains("b/right: 0 of 1 members"), "{}", stage.trouble(&name));
     assert_eq!((stage.phase(&name), stage.phase("a/left.koordinator")), (None, None));
     stage.see(member(RIGHT, 0));
-    assert_eq!(stage.phase(&name), Some(&Phase::Waiting), "there is room for one of them only");
+    assert_eq!(stage.phase(&name), Some(&Phase::Waiting), "only one of them fits");
     assert_eq!(seats(&stage, &name), 0);
     stage.see(node("n2"));
     assert!(stage.is_admitted(&name), "{:?}", stage.phase(&name));
     assert_eq!(seats(&stage, &name), 3);
-    let object = stage.host.gang_object(&name).expect("Muster makes its object");
-    assert_eq!(object.metadata.namespace.as_deref(), Some("a"), "where the first group is");
+    let object = stage.host.gang_object(&name).expect("Muster creates its object");
+    assert_eq!(object.metadata.namespace.as_deref(), Some("a"), "the namespace of the first group");
     assert_eq!(object.metadata.owner_references.unwrap_or_default(), []);
     stage.handle_outcome(Outcome::PlacementWritten(name.clone()));
     for pod in ["a/left-0", "a/left-1", "b/right-0"] {
-        assert!(stage.told_to(&name, pod).is_some(), "{pod} is left behind");
+        assert!(stage.told_to(&name, pod).is_some(), "{pod} is not assigned");
     }
 }
 
 #[tokio::test]
-async fn annotations_alone_join_as_well() {
+async fn groups_merge_by_pod_annotations_alone() {
     let mut stage = with_nodes(3);
     let name = joint(BOTH);
     stage.see(marked(LEFT, 0, 2, BOTH));
-    // Its own name may be left out of its list.
+    // A group may omit its own name from its list.
     stage.see(marked(RIGHT, 0, 1, &[LEFT]));
     assert!(
         stage.trouble(&name).contains("a/left: 1 of 2 members exist"),
@@ -165,7 +165,7 @@ async fn annotations_alone_join_as_well() {
 }
 
 #[tokio::test]
-async fn nodes_for_all_groups_are_one_order() {
+async fn merged_groups_get_one_order_for_all_their_nodes() {
     let mut stage = HostFixture::new();
     stage.show(pool(), false);
     show_all(&mut stage);
@@ -178,14 +178,14 @@ async fn nodes_for_all_groups_are_one_order() {
         stage.show(claim(*id), false);
         stage.see(bought(*id));
     }
-    assert_eq!(seats(&stage, &name), 0, "one of the nodes is not there");
+    assert_eq!(seats(&stage, &name), 0, "one of the nodes does not exist");
     stage.show(claim(claims[2]), false);
     stage.see(bought(claims[2]));
     assert!(stage.is_admitted(&name), "{:?}", stage.phase(&name));
 }
 
 #[tokio::test]
-async fn who_is_named_and_does_not_say_so_is_not_held_back() {
+async fn group_listed_by_another_without_agreeing_starts_alone() {
     let mut stage = with_nodes(3);
     let name = joint(BOTH);
     stage.show(record(LEFT, 2, BOTH), false);
@@ -203,21 +203,21 @@ async fn who_is_named_and_does_not_say_so_is_not_held_back() {
     );
     let told = stage.host.group_patches(&name, |_| Some(State::Admitted));
     let told: Vec<&str> = told.iter().map(|(_, object, _)| &**object).collect();
-    assert_eq!(told, ["left"], "what becomes of the other is not for this one to tell");
+    assert_eq!(told, ["left"], "this gang does not write the status of the other");
 }
 
 #[tokio::test]
-async fn who_is_made_again_waits_until_the_one_before_has_left() {
+async fn recreated_member_waits_until_its_predecessor_has_left_the_node() {
     let mut stage = runs();
     stage.show(leaving(on(member(RIGHT, 0), "n2")), false);
     stage.see(member(RIGHT, 1));
-    assert_eq!(stage.told_to(&joint(BOTH), "b/right-1"), None, "its node is still taken");
+    assert_eq!(stage.told_to(&joint(BOTH), "b/right-1"), None, "its node is still occupied");
     stage.see_gone(leaving(on(member(RIGHT, 0), "n2")));
     assert_eq!(stage.told_to(&joint(BOTH), "b/right-1").as_deref(), Some("n2"));
 }
 
 #[tokio::test]
-async fn groups_with_different_lists_wait_and_are_told() {
+async fn groups_with_different_lists_wait_with_the_reason() {
     let third = "c/third";
     let mut stage = with_nodes(4);
     show_all(&mut stage);
@@ -236,7 +236,7 @@ async fn groups_with_different_lists_wait_and_are_told() {
         stage.trouble(&three)
     );
     assert_eq!((stage.phase(&two), stage.phase(&three)), (None, None));
-    // By annotations alone it is the same.
+    // The same by annotations alone.
     let mut stage = with_nodes(4);
     stage.see(marked(RIGHT, 0, 1, &[RIGHT, third]));
     stage.see(marked(LEFT, 0, 1, BOTH));
@@ -245,13 +245,13 @@ async fn groups_with_different_lists_wait_and_are_told() {
         "{}",
         stage.trouble(&two)
     );
-    // Who thinks again starts.
+    // A group whose list is changed to the same starts.
     stage.see(marked(RIGHT, 0, 1, BOTH));
     assert!(stage.is_admitted(&two), "{:?}: {}", stage.phase(&two), stage.trouble(&two));
 }
 
 #[tokio::test]
-async fn a_list_that_changes_while_it_waits_counts_at_once() {
+async fn list_changed_while_waiting_takes_effect_at_once() {
     let mut stage = with_nodes(2);
     show_all(&mut stage);
     stage.host.run_cycle();
@@ -268,7 +268,7 @@ async fn a_list_that_changes_while_it_waits_counts_at_once() {
 }
 
 #[tokio::test]
-async fn who_lost_the_other_group_while_it_waited_waits_on() {
+async fn merged_gang_waits_on_when_one_group_is_deleted() {
     let mut stage = with_nodes(2);
     show_all(&mut stage);
     stage.host.run_cycle();
@@ -288,14 +288,14 @@ async fn who_lost_the_other_group_while_it_waited_waits_on() {
 }
 
 #[tokio::test]
-async fn a_group_that_is_deleted_while_all_run_finds_its_seats_when_it_is_made_again() {
+async fn group_recreated_while_the_gang_runs_gets_its_seats_back() {
     let mut stage = runs();
     let name = joint(BOTH);
     stage.show(record(RIGHT, 1, BOTH), true);
     stage.see_gone(on(member(RIGHT, 0), "n2"));
     assert!(stage.is_running(&name), "{:?}", stage.phase(&name));
     assert_eq!(seats(&stage, &name), 3);
-    // A member of the other is made again meanwhile.
+    // A member of the other group is recreated meanwhile.
     stage.see_gone(on(member(LEFT, 1), "n1"));
     stage.see(member(LEFT, 2));
     assert_eq!(stage.told_to(&name, "a/left-2").as_deref(), Some("n1"));
@@ -305,7 +305,7 @@ async fn a_group_that_is_deleted_while_all_run_finds_its_seats_when_it_is_made_a
 }
 
 #[tokio::test]
-async fn what_has_started_together_stays_together_whatever_is_said_then() {
+async fn started_groups_stay_merged_when_their_lists_change() {
     let mut stage = runs();
     let name = joint(BOTH);
     stage.show(record(LEFT, 2, &[]), false);
@@ -320,7 +320,7 @@ async fn what_has_started_together_stays_together_whatever_is_said_then() {
 }
 
 #[tokio::test]
-async fn what_has_started_alone_is_not_stopped_when_it_names_others() {
+async fn group_started_alone_goes_on_when_it_lists_others_later() {
     let mut stage = with_nodes(2);
     stage.show(record(LEFT, 2, &[]), false);
     stage.show(on(member(LEFT, 0), "n0"), false);
@@ -332,13 +332,13 @@ async fn what_has_started_alone_is_not_stopped_when_it_names_others() {
     stage.see(on(member(LEFT, 1), "n1"));
     assert!(stage.is_running("a/left.koordinator"));
     assert_eq!(stage.phase(&joint(BOTH)), None);
-    // One that is made again joins those that run.
+    // A recreated member joins those that run.
     stage.see_gone(on(member(LEFT, 1), "n1"));
     stage.see(member(LEFT, 2));
     assert_eq!(stage.told_to("a/left.koordinator", "a/left-2").as_deref(), Some("n1"));
 }
 
-/// The object of a gang that was given its seats, as the server keeps it.
+/// The stored object of a gang that has its seats.
 fn recorded() -> Value {
     let mut stage = with_nodes(3);
     show_all(&mut stage);
@@ -346,14 +346,14 @@ fn recorded() -> Value {
     let name = joint(BOTH);
     let (_, gang) = stage.gang(&name).expect("taken in");
     let placement = stage.host.placement(gang);
-    let object = stage.host.gang_object(&name).expect("Muster makes its object");
+    let object = stage.host.gang_object(&name).expect("Muster creates its object");
     let mut object = serde_json::to_value(object).expect("plain");
     object["status"] = json!({"placement": placement, "groups": [LEFT, RIGHT]});
     object
 }
 
 #[tokio::test]
-async fn who_leads_next_binds_the_rest_of_every_group() {
+async fn new_leader_binds_the_remaining_pods_of_every_group() {
     let mut object = recorded();
     object["apiVersion"] = json!("muster.sh/v1alpha1");
     object["kind"] = json!("Gang");
@@ -365,7 +365,7 @@ async fn who_leads_next_binds_the_rest_of_every_group() {
     let (left, right) = (of("left-member"), of("right-member"));
     assert_eq!((left.len(), right.len()), (2, 1));
     let name = joint(BOTH);
-    // One is bound, and so the gang goes on; also where the groups say something else by now.
+    // One is bound, so the gang goes on; also where the groups have other lists by now.
     for lists in [BOTH, &[]] {
         let mut stage = with_nodes(3);
         stage.show(object.clone(), false);
@@ -382,7 +382,7 @@ async fn who_leads_next_binds_the_rest_of_every_group() {
 }
 
 #[tokio::test]
-async fn half_of_it_without_a_record_is_stopped_and_starts_over_as_a_whole() {
+async fn unrecorded_half_of_a_merged_gang_is_stopped_and_starts_over() {
     let mut stage = with_nodes(3);
     stage.show(record(LEFT, 2, BOTH), false);
     stage.show(record(RIGHT, 1, BOTH), false);
@@ -394,7 +394,7 @@ async fn half_of_it_without_a_record_is_stopped_and_starts_over_as_a_whole() {
 }
 
 #[tokio::test]
-async fn each_group_is_told_of_its_own_members() {
+async fn each_group_status_counts_its_own_members() {
     let mut stage = runs();
     let name = joint(BOTH);
     let said = |stage: &HostFixture| {
@@ -415,7 +415,7 @@ async fn each_group_is_told_of_its_own_members() {
     assert_eq!(said(&stage), [row("left", "Running", 2, 0), row("right", "Running", 1, 0)]);
     stage.see(ended(on(member(RIGHT, 0), "n2"), "Succeeded"));
     assert_eq!(said(&stage), [row("left", "Running", 2, 0), row("right", "Finished", 0, 1)]);
-    assert_eq!(seats(&stage, &name), 2, "who is done has left its seat");
+    assert_eq!(seats(&stage, &name), 2, "a finished member gives up its seat");
     for at in 0..2 {
         stage.see(ended(on(member(LEFT, at), &format!("n{at}")), "Succeeded"));
     }
@@ -427,7 +427,7 @@ async fn each_group_is_told_of_its_own_members() {
 }
 
 #[tokio::test]
-async fn groups_named_in_an_annotation_are_pulled_into_no_gang() {
+async fn forged_groups_annotation_merges_no_groups() {
     let name = joint(BOTH);
     // The tenant of the first namespace has a gang of its own under the name, and lists the other group on it.
     let mut forged = recorded();
@@ -441,11 +441,11 @@ async fn groups_named_in_an_annotation_are_pulled_into_no_gang() {
     stage.show(member(RIGHT, 0), false);
     stage.host.run_cycle();
     assert!(stage.is_admitted("b/right.koordinator"), "{:?}", stage.phase("b/right.koordinator"));
-    assert!(stage.host.gangs.get(&name).is_none(), "an annotation makes a gang of two namespaces");
+    assert!(stage.host.gangs.get(&name).is_none(), "an annotation merges groups of two namespaces");
 }
 
 #[tokio::test]
-async fn groups_are_not_joined_by_pods_that_are_on_nodes_by_hand() {
+async fn pods_with_a_node_name_do_not_merge_groups() {
     for before_start in [true, false] {
         let mut stage = with_nodes(3);
         if !before_start {
@@ -466,7 +466,7 @@ async fn groups_are_not_joined_by_pods_that_are_on_nodes_by_hand() {
 }
 
 #[tokio::test]
-async fn a_gang_cannot_be_called_as_one_of_several_groups() {
+async fn gang_with_the_suffix_of_merged_gangs_is_refused() {
     let mut stage = with_nodes(1);
     let mut pod = alone("one");
     pod["metadata"]["annotations"] =

@@ -1,3 +1,5 @@
+//! Gangs: merged groups, missing and recreated pods, templates, stages, trusted annotations.
+
 pub(crate) mod merged_groups;
 pub(crate) mod missing_pods;
 pub(crate) mod pod_templates;

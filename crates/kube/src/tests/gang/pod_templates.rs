@@ -1,4 +1,4 @@
-//! Members that are made of templates: which of them have failed, and which are made again.
+//! Pods created from templates: which of them have failed, and which are recreated.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::tests::schedule::cases::on;
 
 const TRAIN: &str = "team/train";
 
-/// A Gang of two members that may be three, each with a node of its own.
+/// A Gang of two to three members, each on a node of its own.
 fn gang() -> Value {
     json!({
         "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",
@@ -34,8 +34,8 @@ fn member(at: u32) -> Value {
     on(pod, &format!("n{at}"))
 }
 
-/// As a kubelet shows a pod that was deleted, before it is removed.
-fn sent_away(at: u32, phase: &str) -> Value {
+/// A deleted pod with the final phase that its kubelet reports before it is removed.
+fn evicted(at: u32, phase: &str) -> Value {
     let mut pod = ended(at, phase);
     pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     pod
@@ -60,103 +60,107 @@ fn running() -> HostFixture {
     stage
 }
 
-/// Pods that are being made, and pods that are told to go.
-fn made_and_ended<'a>(stage: &'a HostFixture) -> (Vec<&'a str>, Vec<&'a str>) {
+/// Pods that are being created, and pods that are being deleted.
+fn creating_and_deleting<'a>(stage: &'a HostFixture) -> (Vec<&'a str>, Vec<&'a str>) {
     let record = stage.host.gangs.get(TRAIN).expect("a gang");
     let names = |keys: &'a BTreeSet<Key>| keys.iter().map(|key| &**key).collect();
     (names(&record.creating_pods), names(&record.deleting_pods))
 }
 
 #[tokio::test]
-async fn a_member_that_was_sent_away_has_not_failed_and_is_made_again() {
+async fn evicted_member_has_not_failed_and_is_recreated() {
     for phase in ["Failed", "Succeeded"] {
         let mut stage = running();
-        stage.see(sent_away(2, phase));
+        stage.see(evicted(2, phase));
         assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{phase}");
-        assert_eq!(made_and_ended(&stage), (vec![], vec![]), "{phase}: the others go on");
-        stage.see_gone(sent_away(2, phase));
-        assert_eq!(made_and_ended(&stage), (vec!["team/train-worker-2"], vec![]), "{phase}");
+        assert_eq!(creating_and_deleting(&stage), (vec![], vec![]), "{phase}: the others go on");
+        stage.see_gone(evicted(2, phase));
+        assert_eq!(creating_and_deleting(&stage), (vec!["team/train-worker-2"], vec![]), "{phase}");
     }
 }
 
 #[tokio::test]
-async fn a_gang_all_of_whose_members_were_sent_away_goes_on() {
+async fn gang_goes_on_when_all_members_were_evicted() {
     for phase in ["Failed", "Succeeded"] {
         let mut stage = running();
         for at in 0..3 {
-            stage.see(sent_away(at, phase));
+            stage.see(evicted(at, phase));
         }
-        assert!(stage.phase(TRAIN).is_some(), "{phase}: it was taken for done");
+        assert!(stage.phase(TRAIN).is_some(), "{phase}: it was treated as finished");
         for at in 0..3 {
-            stage.see_gone(sent_away(at, phase));
+            stage.see_gone(evicted(at, phase));
         }
-        assert!(stage.phase(TRAIN).is_some(), "{phase}: it was taken for done");
+        assert!(stage.phase(TRAIN).is_some(), "{phase}: it was treated as finished");
         assert_eq!(
-            made_and_ended(&stage).0,
+            creating_and_deleting(&stage).0,
             ["team/train-worker-0"],
-            "{phase}: one is tried first"
+            "{phase}: the first create is a probe"
         );
         stage.see(waiting(0));
         let rest = ["team/train-worker-1", "team/train-worker-2"];
-        assert_eq!(made_and_ended(&stage).0, rest, "{phase}");
+        assert_eq!(creating_and_deleting(&stage).0, rest, "{phase}");
     }
 }
 
 #[tokio::test]
-async fn a_member_that_was_evicted_and_left_lying_is_removed_and_made_again() {
+async fn evicted_pod_left_by_the_kubelet_is_deleted_and_recreated() {
     let mut stage = running();
     let mut evicted = ended(1, "Failed");
     evicted["status"]["conditions"] =
         json!([{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}]);
     stage.see(evicted.clone());
-    assert_eq!(made_and_ended(&stage), (vec![], vec!["team/train-worker-1"]), "the others go on");
+    assert_eq!(
+        creating_and_deleting(&stage),
+        (vec![], vec!["team/train-worker-1"]),
+        "the others go on"
+    );
     stage.see_gone(evicted);
-    assert_eq!(made_and_ended(&stage), (vec!["team/train-worker-1"], vec![]));
+    assert_eq!(creating_and_deleting(&stage), (vec!["team/train-worker-1"], vec![]));
 }
 
 #[tokio::test]
-async fn a_member_that_fails_by_itself_ends_its_gang() {
+async fn failed_member_ends_its_gang() {
     let mut stage = running();
     stage.see(ended(0, "Failed"));
-    let (made, gone) = made_and_ended(&stage);
+    let (made, gone) = creating_and_deleting(&stage);
     assert!(made.is_empty(), "{made:?}");
     assert_eq!(gone, ["team/train-worker-1", "team/train-worker-2"]);
-    // What the others say when they are told to go changes nothing.
-    stage.see(sent_away(1, "Failed"));
-    stage.see(sent_away(2, "Failed"));
-    assert_eq!(stage.phase(TRAIN), None, "nobody is left");
+    // The final phases of the others, which are deleted, change nothing.
+    stage.see(evicted(1, "Failed"));
+    stage.see(evicted(2, "Failed"));
+    assert_eq!(stage.phase(TRAIN), None, "no pod is left");
     for at in 1..3 {
-        stage.see_gone(sent_away(at, "Failed"));
+        stage.see_gone(evicted(at, "Failed"));
     }
-    assert!(made_and_ended(&stage).0.is_empty(), "nobody is made again");
+    assert!(creating_and_deleting(&stage).0.is_empty(), "no pod is recreated");
 }
 
 #[tokio::test]
-async fn nobody_is_made_for_a_gang_that_is_being_deleted() {
+async fn no_pod_is_created_for_a_gang_that_is_being_deleted() {
     let mut stage = running();
     let mut deleted = gang();
     deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     deleted["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
     stage.see(deleted.clone());
     for at in 0..3 {
-        stage.see(sent_away(at, "Failed"));
-        stage.see_gone(sent_away(at, "Failed"));
+        stage.see(evicted(at, "Failed"));
+        stage.see_gone(evicted(at, "Failed"));
     }
     assert_eq!(stage.phase(TRAIN), None);
     assert!(stage.host.gangs.get(TRAIN).is_none_or(|record| record.creating_pods.is_empty()));
-    // One that comes again and again changes nothing.
+    // Repeated events change nothing.
     stage.see(deleted);
     assert!(stage.host.gangs.get(TRAIN).is_none_or(|record| record.creating_pods.is_empty()));
 }
 
 #[tokio::test]
-async fn members_are_made_one_at_first_and_then_some_at_a_time() {
+async fn members_are_created_after_a_probe_and_then_in_batches() {
     let mut stage = HostFixture::new();
     let mut large = gang();
     large["spec"]["roles"][0]["max"] = json!(10_000);
     stage.see(large);
     for expected in [1, 4, 16, 64, 256, 256] {
-        let (made, _) = made_and_ended(&stage);
+        let (made, _) = creating_and_deleting(&stage);
         assert_eq!(made.len(), expected);
         let index = |name: &str| name.rsplit('-').next().and_then(|at| at.parse::<u32>().ok());
         let made: Vec<u32> = made.iter().filter_map(|name| index(name)).collect();
@@ -166,38 +170,38 @@ async fn members_are_made_one_at_first_and_then_some_at_a_time() {
 }
 
 #[tokio::test]
-async fn members_that_are_refused_are_made_again_after_a_pause() {
+async fn refused_members_are_created_again_after_a_backoff() {
     let mut stage = HostFixture::new();
     stage.see(gang());
     let (gang, pod) = (TRAIN.into(), "team/train-worker-0".into());
     let why = "pod train-worker-0 cannot be created: refused: no".to_owned();
     stage.handle_outcome(Outcome::PodCreateFailed { gang, pod, why });
-    assert!(made_and_ended(&stage).0.is_empty(), "it is made again at once");
+    assert!(creating_and_deleting(&stage).0.is_empty(), "it is created again at once");
     stage.handle_outcome(Outcome::Requeue(TRAIN.into()));
-    assert!(made_and_ended(&stage).0.is_empty(), "its pause is not over");
-    // Its owner is told, although there is no pod to tell.
+    assert!(creating_and_deleting(&stage).0.is_empty(), "its backoff is not over");
+    // Its status has the reason, although no pod exists that could have it.
     let record = stage.host.gangs.get(TRAIN).expect("a gang");
     assert!(stage.host.has_no_created_pods(record));
-    let (why, _) = record.blocked.clone().expect("it is said");
+    let (why, _) = record.blocked.clone().expect("it has a reason");
     assert!(why.contains("cannot be created"), "{why}");
 }
 
 #[tokio::test]
-async fn a_gang_of_too_many_members_is_told_so_and_none_is_made() {
+async fn gang_over_the_member_limit_has_the_reason_and_no_pods() {
     let mut stage = HostFixture::new();
     let mut large = gang();
     large["spec"]["roles"][0]["max"] = json!(u64::MAX);
     large["spec"]["roles"].as_array_mut().expect("roles").push(gang()["spec"]["roles"][0].clone());
     stage.see(large);
-    assert!(made_and_ended(&stage).0.is_empty());
+    assert!(creating_and_deleting(&stage).0.is_empty());
     let record = stage.host.gangs.get(TRAIN).expect("a gang");
-    let (why, _) = record.blocked.clone().expect("it is said");
+    let (why, _) = record.blocked.clone().expect("it has a reason");
     assert!(why.contains("--max-gang-members"), "{why}");
-    assert!(stage.host.has_no_created_pods(record), "its owner is told");
+    assert!(stage.host.has_no_created_pods(record), "its status has the reason");
 }
 
 #[tokio::test]
-async fn gangs_beyond_the_bound_of_their_namespace_wait_and_come_in_when_others_end() {
+async fn gangs_over_the_namespace_limit_wait_until_others_end() {
     let config = Config { max_gangs_per_namespace: 2, ..Config::default() };
     let mut stage = HostFixture::with(&config);
     let name = |at: u32| format!("team/pod-{at}.pod");
@@ -206,10 +210,10 @@ async fn gangs_beyond_the_bound_of_their_namespace_wait_and_come_in_when_others_
         (0..3).map(|at| stage.phase(&name(at)).is_some()).collect()
     };
     assert_eq!(known(&stage), [true, true, false]);
-    let record = stage.host.gangs.get(&name(2)).expect("it is known of");
-    let (why, _) = record.blocked.clone().expect("it is said");
+    let record = stage.host.gangs.get(&name(2)).expect("it has a record");
+    let (why, _) = record.blocked.clone().expect("it has a reason");
     assert!(why.contains("--max-gangs-per-namespace"), "{why}");
-    // Another namespace has its own bound, and one that has a node is never left out.
+    // Another namespace has its own limit, and a gang with a bound pod is never left out.
     let mut other = alone("other");
     other["metadata"]["namespace"] = json!("elsewhere");
     stage.see(other);
@@ -222,7 +226,7 @@ async fn gangs_beyond_the_bound_of_their_namespace_wait_and_come_in_when_others_
     next.show(node("n0"), false);
     (0..2).for_each(|at| next.show(alone(&format!("pod-{at}")), false));
     next.see(on(alone("pod-2"), "n0"));
-    assert!(next.phase(&name(2)).is_some(), "a pod that runs is left out");
+    assert!(next.phase(&name(2)).is_some(), "a running pod is left out");
 }
 
 /// A member that waits.
@@ -237,7 +241,7 @@ fn waiting(at: u32) -> Value {
 }
 
 #[tokio::test]
-async fn nothing_takes_the_place_of_a_gang_that_was_deleted() {
+async fn no_object_is_created_in_place_of_a_deleted_gang() {
     let mut stage = HostFixture::new();
     stage.show(gang(), false);
     for at in 0..3 {
@@ -246,16 +250,19 @@ async fn nothing_takes_the_place_of_a_gang_that_was_deleted() {
     stage.host.run_cycle();
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
     stage.see_gone(gang());
-    assert_eq!(stage.phase(TRAIN), None, "it is planned for nobody");
-    assert!(stage.host.gang_object(TRAIN).is_none(), "who writes it again writes into another");
-    // Nor for who leads next and has never seen it.
+    assert_eq!(stage.phase(TRAIN), None, "it is still planned");
+    assert!(
+        stage.host.gang_object(TRAIN).is_none(),
+        "a user who creates it again would write into Muster's object"
+    );
+    // Nor by a new leader that has never observed the Gang.
     let mut next = HostFixture::new();
     for at in 0..3 {
         next.show(waiting(at), false);
     }
     next.host.run_cycle();
     assert_eq!(next.phase(TRAIN), None);
-    // It goes on when it is there again.
+    // It goes on when the Gang exists again.
     for at in 0..3 {
         stage.show(waiting(at), false);
     }
@@ -263,7 +270,7 @@ async fn nothing_takes_the_place_of_a_gang_that_was_deleted() {
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
 }
 
-/// A Job that waits to be let run.
+/// A suspended Job that waits to be admitted.
 fn suspended(pods: u32) -> Value {
     let mut held = job("train", pods);
     held["spec"]["suspend"] = json!(true);
@@ -272,7 +279,7 @@ fn suspended(pods: u32) -> Value {
 }
 
 #[tokio::test]
-async fn nothing_is_bought_for_a_job_that_is_being_deleted() {
+async fn no_order_for_a_suspended_job_that_is_being_deleted() {
     let mut stage = HostFixture::new();
     stage.see(pool());
     stage.see(suspended(2));
@@ -285,11 +292,11 @@ async fn nothing_is_bought_for_a_job_that_is_being_deleted() {
 }
 
 #[tokio::test]
-async fn a_job_of_more_pods_than_anybody_has_is_told_so() {
+async fn suspended_job_over_the_member_limit_has_the_reason() {
     let mut stage = HostFixture::new();
     stage.see(suspended(1_000_000));
     assert_eq!(stage.phase("team/train.job"), None);
     let record = stage.host.gangs.get("team/train.job").expect("a gang");
-    let (why, _) = record.blocked.clone().expect("it is said");
+    let (why, _) = record.blocked.clone().expect("it has a reason");
     assert!(why.contains("1000000 members"), "{why}");
 }

@@ -1,4 +1,4 @@
-//! Workloads that are deleted and made again while their old pods still end.
+//! Workloads that are deleted and recreated while their old pods still terminate.
 
 use muster_core::gang::Phase;
 use serde_json::{Value, json};
@@ -8,21 +8,21 @@ use crate::tests::objects::{alone, job, node, pod};
 use crate::tests::schedule::cases::{TRAIN, on};
 use crate::tests::schedule::seats::{leaving, member, running, seats, told};
 
-/// The Job `train` as it was made again.
+/// The recreated Job `train`.
 fn again(pods: u32) -> Value {
     let mut job = job("train", pods);
     job["metadata"]["uid"] = json!("again");
     job
 }
 
-/// A pod of it.
-fn heir(at: u32) -> Value {
-    let mut heir = pod(&format!("heir-{at}"), ("batch/v1", "Job", "train"));
-    heir["metadata"]["ownerReferences"][0]["uid"] = json!("again");
-    heir
+/// A pod of the recreated Job.
+fn successor(at: u32) -> Value {
+    let mut successor = pod(&format!("successor-{at}"), ("batch/v1", "Job", "train"));
+    successor["metadata"]["ownerReferences"][0]["uid"] = json!("again");
+    successor
 }
 
-/// A Job of two that runs, and is deleted.
+/// A running Job of two that is deleted.
 fn deleted() -> HostFixture {
     let mut stage = running(2);
     stage.show(job("train", 2), true);
@@ -34,17 +34,17 @@ fn deleted() -> HostFixture {
 }
 
 #[tokio::test]
-async fn a_job_that_is_made_again_has_none_of_the_old_ones_seats() {
+async fn recreated_job_has_none_of_its_predecessors_seats() {
     let mut stage = deleted();
     stage.show(again(2), false);
     for at in 0..2 {
-        stage.show(heir(at), false);
+        stage.show(successor(at), false);
     }
     stage.host.run_cycle();
-    // One seat is free, the other is not yet: half of it would start.
+    // Only one seat is free: half of it would start.
     stage.see_gone(on(member(0), "n0"));
     for at in 0..2 {
-        assert_eq!(told(&stage, TRAIN, &format!("heir-{at}")), None);
+        assert_eq!(told(&stage, TRAIN, &format!("successor-{at}")), None);
     }
     stage.see_gone(on(member(1), "n1"));
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
@@ -53,11 +53,11 @@ async fn a_job_that_is_made_again_has_none_of_the_old_ones_seats() {
 }
 
 #[tokio::test]
-async fn a_larger_job_of_the_same_name_starts_whole_or_not_at_all() {
+async fn larger_job_of_the_same_name_starts_whole_or_not_at_all() {
     let mut stage = deleted();
     stage.show(again(4), false);
     for at in 0..4 {
-        stage.show(heir(at), false);
+        stage.show(successor(at), false);
     }
     for at in 0..2 {
         stage.see_gone(on(member(at), &format!("n{at}")));
@@ -71,7 +71,7 @@ async fn a_larger_job_of_the_same_name_starts_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn who_leads_next_tells_the_old_from_the_new() {
+async fn new_leader_tells_the_recreated_job_from_the_old_one() {
     let mut stage = HostFixture::new();
     let at = |mut object: Value, hour: u32| {
         object["metadata"]["creationTimestamp"] = json!(format!("2026-11-01T{hour}:00:00Z"));
@@ -81,12 +81,12 @@ async fn who_leads_next_tells_the_old_from_the_new() {
     stage.show(node("n1"), false);
     stage.show(at(again(2), 12), false);
     for one in 0..2 {
-        stage.show(at(heir(one), 12), false);
+        stage.show(at(successor(one), 12), false);
     }
     stage.show(at(leaving(on(member(0), "n0")), 10), false);
     stage.host.run_cycle();
-    assert_eq!(stage.phase(TRAIN), None, "it begins when nobody of the old is left");
-    // What the old one takes is not given away.
+    assert_eq!(stage.phase(TRAIN), None, "it starts when no old pod is left");
+    // The seats of the old one are not given to others.
     stage.see(alone("other"));
     let place = stage.gang("team/other.pod").map(|(_, gang)| gang.seats[0].node);
     assert_eq!(place, stage.host.world.node_named("n1"));
@@ -95,7 +95,7 @@ async fn who_leads_next_tells_the_old_from_the_new() {
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
 }
 
-/// A pod of a gang by annotations alone: nothing made it that could be told from another.
+/// A pod of a gang by annotations alone: it has no owner whose UID could tell two gangs apart.
 fn marked(name: &str, size: u32, gpus: u32) -> Value {
     let mut pod = alone(name);
     pod["metadata"]["annotations"] =
@@ -108,7 +108,7 @@ fn marked(name: &str, size: u32, gpus: u32) -> Value {
 const PAIR: &str = "team/pair";
 
 #[tokio::test]
-async fn nobody_is_put_on_a_seat_that_is_too_small() {
+async fn no_pod_is_bound_to_a_seat_that_is_too_small() {
     let mut stage = HostFixture::new();
     for at in ["0", "1"] {
         stage.show(node(&format!("n{at}")), false);
@@ -124,14 +124,14 @@ async fn nobody_is_put_on_a_seat_that_is_too_small() {
     stage.see_gone(on(marked("a0", 2, 4), "n0"));
     assert_eq!((told(&stage, PAIR, "b0"), told(&stage, PAIR, "b1")), (None, None));
     stage.see_gone(on(marked("a1", 2, 4), "n1"));
-    // It starts anew, as what it is.
+    // It starts over with its new spec.
     let (_, gang) = stage.gang(PAIR).expect("a gang");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
     assert_eq!(gang.spec.roles[0].request.gpu_milli(), 8_000);
 }
 
 #[tokio::test]
-async fn members_that_all_end_make_room_for_a_whole_gang_and_not_one_by_one() {
+async fn successors_start_as_a_whole_when_all_old_pods_have_ended() {
     let mut stage = HostFixture::new();
     for at in ["0", "1"] {
         stage.show(node(&format!("n{at}")), false);

@@ -1,4 +1,4 @@
-//! Members that come after others, and are not what was said of them.
+//! Pods created in stages, and pods that differ from what their group declared.
 
 use muster_core::gang::{Phase, members_of};
 use serde_json::{Value, json};
@@ -11,8 +11,8 @@ use crate::tests::schedule::cases::on;
 const SPARK: &str = "team/spark-pi-pg.volcano";
 const TUNE: &str = "team/tune.scheduler-plugins";
 
-/// What Spark's operator writes for a driver with one core and two executors with eight GPUs: one member will do, and all
-/// of this.
+/// The group that Spark's operator creates for a driver with one core and two executors with eight GPUs: one member, and
+/// the resources of all.
 fn spark_group() -> Value {
     json!({
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
@@ -31,7 +31,7 @@ fn spark_pod(name: &str, role: &str, gpus: u32) -> Value {
 }
 
 impl HostFixture {
-    /// Where pods of a gang were told to go.
+    /// The nodes that pods of a gang are assigned to.
     fn told(&self, gang: &str) -> Vec<String> {
         let record = self.host.gangs.get(gang).expect("a gang");
         record.assigned_nodes.keys().map(ToString::to_string).collect()
@@ -41,7 +41,7 @@ impl HostFixture {
         self.handle_outcome(Outcome::PlacementWritten(gang.into()));
     }
 
-    /// How many seats a gang has, role by role.
+    /// The number of seats of each role of a gang.
     fn seats(&self, gang: &str) -> Vec<(String, u32)> {
         let (_, gang) = self.gang(gang).expect("a gang");
         let roles = gang.spec.roles.iter().enumerate();
@@ -50,7 +50,7 @@ impl HostFixture {
     }
 }
 
-/// A driver that waits for room for all of its executors, and is told to go when there is.
+/// A driver that waits until all of its executors fit, and is assigned a node then.
 fn driver_goes() -> HostFixture {
     let mut stage = HostFixture::new();
     stage.see(node("n0"));
@@ -66,20 +66,20 @@ fn driver_goes() -> HostFixture {
 }
 
 #[tokio::test]
-async fn a_driver_starts_when_there_is_room_for_its_executors_and_they_get_it() {
+async fn driver_starts_when_its_executors_fit_and_they_get_the_seats() {
     let mut stage = driver_goes();
     stage.see(alone("stranger"));
     assert_eq!(
         stage.phase("team/stranger.pod"),
         Some(&Phase::Waiting),
-        "their room was given away"
+        "their seats were given to others"
     );
     stage.see(spark_pod("exec-1", "executor", 8));
     let seats = |stage: &HostFixture| -> Vec<String> {
         stage.seats(SPARK).into_iter().map(|(role, seats)| format!("{role} {seats}")).collect()
     };
     assert_eq!(seats(&stage), ["driver 1", "executor 1", "rest 8"]);
-    assert!(stage.told(SPARK).is_empty(), "bound before it was written down where");
+    assert!(stage.told(SPARK).is_empty(), "bound before the placement was written");
     stage.is_written(SPARK);
     assert_eq!(stage.told(SPARK), ["team/exec-1"]);
     stage.see(spark_pod("exec-2", "executor", 8));
@@ -96,9 +96,9 @@ async fn a_driver_starts_when_there_is_room_for_its_executors_and_they_get_it() 
 }
 
 #[tokio::test]
-async fn who_does_not_fit_in_what_is_kept_waits_and_the_driver_goes_on() {
+async fn executor_larger_than_its_seats_waits_and_the_driver_goes_on() {
     let mut stage = driver_goes();
-    // More than any node has: nobody said that one of them takes it all.
+    // More than any node has: the group declares only the total of all executors.
     let mut large = spark_pod("exec-1", "executor", 8);
     large["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("500");
     stage.see(large);
@@ -110,11 +110,11 @@ async fn who_does_not_fit_in_what_is_kept_waits_and_the_driver_goes_on() {
         record.wait_reason.as_deref().is_some_and(|why| why.contains("do not fit")),
         "{record:?}"
     );
-    assert!(record.deleting_pods.is_empty(), "the driver was sent away");
+    assert!(record.deleting_pods.is_empty(), "the driver was evicted");
 }
 
 #[tokio::test]
-async fn a_driver_that_is_done_holds_nothing() {
+async fn finished_driver_holds_no_seats() {
     let mut stage = driver_goes();
     let mut done = on(spark_pod("driver", "driver", 0), "n0");
     done["status"]["phase"] = json!("Succeeded");
@@ -173,7 +173,7 @@ fn tune_pod(name: &str, role: &str, gpus: u32) -> Value {
 }
 
 #[tokio::test]
-async fn an_initializer_starts_when_there_is_room_for_the_nodes_and_they_come_when_it_is_done() {
+async fn initializer_starts_when_all_nodes_fit_and_these_follow_it() {
     let mut stage = HostFixture::new();
     let [train, record, set] = tune();
     stage.see(node("n0"));
@@ -181,7 +181,11 @@ async fn an_initializer_starts_when_there_is_room_for_the_nodes_and_they_come_wh
     stage.see(record);
     let initializer = || tune_pod("init", "dataset-initializer", 0);
     stage.see(initializer());
-    assert_eq!(stage.phase(TUNE), None, "its JobSet was not seen, which says what its nodes take");
+    assert_eq!(
+        stage.phase(TUNE),
+        None,
+        "its JobSet with the requests of its nodes was not observed"
+    );
     stage.see(set);
     assert_eq!(stage.phase(TUNE), Some(&Phase::Waiting), "half of it was started");
     stage.see(node("n1"));
@@ -195,7 +199,7 @@ async fn an_initializer_starts_when_there_is_room_for_the_nodes_and_they_come_wh
     assert_eq!(
         stage.phase("team/stranger.pod"),
         Some(&Phase::Waiting),
-        "the nodes' room was given away"
+        "the nodes' seats were given to others"
     );
     for name in ["node-0", "node-1"] {
         stage.see(tune_pod(name, "node", 8));
@@ -203,16 +207,11 @@ async fn an_initializer_starts_when_there_is_room_for_the_nodes_and_they_come_wh
     stage.is_written(TUNE);
     assert_eq!(stage.told(TUNE), ["team/node-0", "team/node-1"]);
     let (_, gang) = stage.gang(TUNE).expect("it runs");
-    assert_eq!(
-        members_of(&gang.seats),
-        2,
-        "the initializer's seat is nobody's: {:?}",
-        gang.spec.roles
-    );
+    assert_eq!(members_of(&gang.seats), 2, "the initializer's seat is kept: {:?}", gang.spec.roles);
 }
 
 #[tokio::test]
-async fn a_group_that_is_part_of_another_waits_and_says_so() {
+async fn group_of_a_composite_group_waits_with_the_reason() {
     let mut stage = HostFixture::new();
     stage.see(node("n0"));
     let record = |parent: Value| {
@@ -252,7 +251,7 @@ fn ray_spec() -> Value {
 }
 
 #[tokio::test]
-async fn who_gets_more_members_while_it_grows_gets_these_too() {
+async fn gang_enlarged_while_it_grows_gets_all_new_members() {
     const RAY: &str = "team/ray.raycluster";
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
@@ -275,9 +274,9 @@ async fn who_gets_more_members_while_it_grows_gets_these_too() {
     stage.show(ray_pod("ray-head", "headgroup"), false);
     stage.see(ray_pod("ray-gpu-0", "gpu"));
     let bind = |stage: &mut HostFixture, name: &str, group: &str| {
-        // Of every change it is written down where members go.
+        // The placement is written for every change.
         (0..3).for_each(|_| stage.handle_outcome(Outcome::PlacementWritten(RAY.into())));
-        let of = stage.host.gangs.get(RAY).expect("it is there");
+        let of = stage.host.gangs.get(RAY).expect("it has a record");
         let node = of.assigned_nodes.get(&*format!("team/{name}")).cloned();
         stage.see(on(ray_pod(name, group), &node.unwrap_or_else(|| panic!("{name} has no seat"))));
     };

@@ -1,4 +1,4 @@
-//! StringMap that tenants write: none of them is believed, before a start, while the host runs, or at a change of leader.
+//! Annotations and labels that tenants write: none is trusted before a start, while the host runs, or at a change of leader.
 
 use muster_core::gang::Phase;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn in_queue(mut pod: Value) -> Value {
     pod
 }
 
-/// A pod of another scheduler, whose annotations say that Muster released it to this node.
+/// A pod of another scheduler with annotations as if Muster had released it to this node.
 fn forged(name: &str, node: &str) -> Value {
     let mut pod = alone(name);
     pod["spec"]["schedulerName"] = json!("other");
@@ -63,7 +63,7 @@ async fn seat_annotation_of_another_schedulers_pod_takes_no_node() {
     }
 }
 
-/// Two gated pods of another scheduler that are one gang, the first of them as it is now.
+/// A gated pod of another scheduler, of a gang of two.
 fn gated(name: &str) -> Value {
     let mut pod = alone(name);
     pod["spec"]["schedulerName"] = json!("other");
@@ -72,7 +72,7 @@ fn gated(name: &str) -> Value {
     pod
 }
 
-fn lifted(mut pod: Value, node: &str) -> Value {
+fn released(mut pod: Value, node: &str) -> Value {
     pod["spec"]["schedulingGates"] = json!([]);
     pod["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": node});
     pod["metadata"]["annotations"]["muster.sh/assigned-node"] = json!(node);
@@ -80,7 +80,7 @@ fn lifted(mut pod: Value, node: &str) -> Value {
     pod
 }
 
-/// What Muster recorded of the pair.
+/// The Gang object with the recorded placement of the pair.
 fn record(placement: &Value) -> Value {
     json!({
         "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",
@@ -95,33 +95,33 @@ fn record(placement: &Value) -> Value {
 async fn released_pods_keep_their_seats_at_a_change_of_leader_if_recorded() {
     let seat = |node: &str| json!({"role": "member", "node": node, "members": 1});
     let both = json!([seat("n0"), seat("n1")]);
-    for (placement, is_believed) in [(both, true), (json!([]), false)] {
+    for (placement, is_trusted) in [(both, true), (json!([]), false)] {
         let mut stage = with_nodes(2);
         stage.show(record(&placement), false);
-        stage.show(lifted(gated("a"), "n0"), false);
-        stage.show(lifted(gated("b"), "n1"), false);
+        stage.show(released(gated("a"), "n0"), false);
+        stage.show(released(gated("b"), "n1"), false);
         stage.host.run_cycle();
         let assigned =
             stage.host.gangs.get("team/pair").map_or(0, |record| record.assigned_nodes.len());
-        assert_eq!(assigned, if is_believed { 2 } else { 0 }, "{placement}");
-        assert_eq!(seats(&stage, "team/pair"), if is_believed { 2 } else { 0 }, "{placement}");
+        assert_eq!(assigned, if is_trusted { 2 } else { 0 }, "{placement}");
+        assert_eq!(seats(&stage, "team/pair"), if is_trusted { 2 } else { 0 }, "{placement}");
     }
 }
 
 #[tokio::test]
-async fn a_record_of_one_member_is_no_seat_for_two() {
+async fn recorded_placement_of_one_member_is_no_seat_for_two() {
     let mut stage = with_nodes(2);
     stage.show(record(&json!([{"role": "member", "node": "n0", "members": 1}])), false);
-    stage.show(lifted(gated("a"), "n0"), false);
-    stage.show(lifted(gated("b"), "n0"), false);
+    stage.show(released(gated("a"), "n0"), false);
+    stage.show(released(gated("b"), "n0"), false);
     stage.host.run_cycle();
-    let record = stage.host.gangs.get("team/pair").expect("one of them is of it");
+    let record = stage.host.gangs.get("team/pair").expect("one of them is its member");
     assert_eq!(record.assigned_nodes.len(), 1);
 }
 
 #[tokio::test]
-async fn a_pod_released_by_itself_is_known_by_its_status() {
-    for (says, is_believed) in [("n0", true), ("n1", false)] {
+async fn single_released_pod_is_recognized_by_its_status() {
+    for (says, is_trusted) in [("n0", true), ("n1", false)] {
         let mut stage = with_nodes(2);
         let mut single = forged("single", "n0");
         single["status"]["conditions"] = json!([
@@ -129,7 +129,7 @@ async fn a_pod_released_by_itself_is_known_by_its_status() {
         ]);
         stage.show(single, false);
         stage.host.run_cycle();
-        assert_eq!(stage.host.gangs.get("team/single.pod").is_some(), is_believed, "{says}");
+        assert_eq!(stage.host.gangs.get("team/single.pod").is_some(), is_trusted, "{says}");
     }
 }
 
@@ -141,7 +141,7 @@ async fn pinned_annotation_on_a_pod_of_musters_own_hides_no_node_selector() {
     picky["metadata"]["annotations"] =
         json!({"muster.sh/assigned-node": "n0", "muster.sh/node-selector-added": "true"});
     stage.see(picky);
-    let (_, gang) = stage.gang("team/picky.pod").expect("it is a gang of one");
+    let (_, gang) = stage.gang("team/picky.pod").expect("it is a single pod");
     assert_eq!(stage.host.world.node_name(gang.seats[0].node).map(|name| &**name), Some("n1"));
 }
 
@@ -168,7 +168,7 @@ async fn placement_annotation_beside_musters_label_binds_nothing_beyond_a_limit(
 }
 
 #[tokio::test]
-async fn a_recorded_gang_whose_pods_were_replaced_gets_no_more_than_its_limit() {
+async fn recorded_gang_with_replaced_pods_gets_no_more_than_its_limit() {
     let placement = json!([
         {"role": "member", "node": "n0", "members": 1}, {"role": "member", "node": "n1", "members": 1},
     ]);
@@ -194,7 +194,7 @@ fn put(at: u32) -> Value {
 }
 
 /// Jobs whose owner has written node names into their templates.
-fn by_hand(stage: &mut HostFixture, count: u32) {
+fn with_node_name(stage: &mut HostFixture, count: u32) {
     for at in 0..count {
         stage.show(job(&format!("hand-{at}"), 1), false);
         stage.show(put(at), false);
@@ -203,28 +203,28 @@ fn by_hand(stage: &mut HostFixture, count: u32) {
 }
 
 #[tokio::test]
-async fn node_names_written_by_hand_get_what_the_limit_of_their_queue_leaves() {
+async fn pods_with_a_node_name_get_what_their_queue_limit_leaves() {
     for before_start in [true, false] {
         let mut stage = with_nodes(4);
         stage.show(queue(16), false);
         if !before_start {
             stage.host.run_cycle();
         }
-        by_hand(&mut stage, 3);
+        with_node_name(&mut stage, 3);
         let held: u32 = (0..3).map(|at| seats(&stage, &format!("team/hand-{at}.job"))).sum();
         assert_eq!(held, 2, "the queue allows two of them");
         let name = (0..3).map(|at| format!("team/hand-{at}.job"));
         let out = name.filter(|name| seats(&stage, name) == 0).collect::<Vec<_>>();
-        let record = stage.host.gangs.get(&out[0]).expect("it is known");
+        let record = stage.host.gangs.get(&out[0]).expect("it has a record");
         assert!(record.is_bound_beyond_limits && record.is_limit_event_recorded);
-        // All of them are where they are: one node is left.
+        // All of them use their nodes: one node is left.
         victim_starts(&mut stage, 1);
         let (_, victim) = stage.gang(VICTIM).expect("it started");
         assert_eq!(
             stage.host.world.node_name(victim.seats[0].node).map(|name| &**name),
             Some("n3")
         );
-        // When the others end the queue has room for the third.
+        // When the others end the queue's limit allows the third.
         for at in 0..3 {
             let name = format!("hand-{at}");
             if !out[0].contains(&name) {
@@ -239,7 +239,7 @@ async fn node_names_written_by_hand_get_what_the_limit_of_their_queue_leaves() {
 }
 
 #[tokio::test]
-async fn recorded_gangs_have_their_quota_before_pods_placed_by_hand() {
+async fn recorded_gangs_have_their_quota_before_pods_with_a_node_name() {
     let mut stage = with_nodes(3);
     stage.show(queue(16), false);
     let placement = json!([
@@ -252,19 +252,19 @@ async fn recorded_gangs_have_their_quota_before_pods_placed_by_hand() {
             json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
         stage.show(member, false);
     }
-    by_hand(&mut stage, 1);
+    with_node_name(&mut stage, 1);
     assert_eq!(seats(&stage, "team/pair"), 2, "{:?}", stage.phase("team/pair"));
     assert_eq!(seats(&stage, "team/hand-0.job"), 0);
 }
 
 #[tokio::test]
-async fn claim_label_that_no_node_claim_confirms_is_not_believed() {
+async fn claim_label_that_no_node_claim_confirms_is_not_trusted() {
     let mut stage = HostFixture::new();
     stage.show(pool(), false);
     stage.show(job("victim", 1), false);
     stage.see(pod("victim-0", of_job("victim")));
     let id = stage.claims()[0];
-    // Its kubelet has set the label on itself, before the real node is there.
+    // Its kubelet has set the label on itself, before the real node exists.
     let mut liar = bought(id);
     liar["metadata"]["name"] = json!("liar");
     let mut asked = claim(id);
@@ -274,7 +274,7 @@ async fn claim_label_that_no_node_claim_confirms_is_not_believed() {
     stage.host.run_cycle();
     assert!(matches!(stage.phase(VICTIM), Some(Phase::Assembling(_))), "{:?}", stage.phase(VICTIM));
     let known = stage.host.world.claims()[&muster_core::id::ClaimId(id)].joined;
-    assert_eq!(known, None, "a node is the claim's by its own word");
+    assert_eq!(known, None, "a node was taken for the claim's by its own label");
     stage.show_as_is(claim(id), false);
     stage.show_as_is(bought(id), false);
     stage.host.run_cycle();

@@ -1,4 +1,4 @@
-//! Servers that say no: nobody holds seats for ever that it may not use, and nobody is disturbed for nothing.
+//! Refusals of the API server: no gang holds seats forever that it cannot use, and no victim is stopped in vain.
 
 use muster_core::gang::Phase;
 use muster_core::time::Span;
@@ -13,7 +13,7 @@ use crate::tests::schedule::cases::{TRAIN, on};
 
 const OTHER: &str = "team/other.job";
 
-/// A Job of two that has its seats, on a host that is patient for so long.
+/// A Job of two that has its seats, on a host with this bind timeout.
 fn seated(patience: Span) -> HostFixture {
     let mut stage = HostFixture::with(&Config { bind_timeout: patience, ..Config::default() });
     stage.show(job("train", 2), false);
@@ -31,12 +31,12 @@ fn no() -> Option<String> {
 }
 
 fn why(stage: &HostFixture) -> String {
-    let record = stage.host.gangs.get(TRAIN).expect("it is there");
+    let record = stage.host.gangs.get(TRAIN).expect("it has a record");
     record.wait_reason.clone().unwrap_or_default()
 }
 
-/// It has given its seats back, says why, and others have them.
-fn is_left_alone(stage: &mut HostFixture, because: &str) {
+/// The gang has given its seats back, has the reason, and others get the seats.
+fn backs_off(stage: &mut HostFixture, because: &str) {
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
     assert!(why(stage).contains(because), "{}", why(stage));
     stage.show(job("other", 2), false);
@@ -46,28 +46,31 @@ fn is_left_alone(stage: &mut HostFixture, because: &str) {
 }
 
 #[tokio::test]
-async fn who_may_not_be_written_down_gives_its_seats_back_and_tries_again_later() {
+async fn refused_placement_gives_the_seats_back_and_retries_after_backoff() {
     let mut stage = seated(Span::mins(5));
     stage.handle_outcome(Outcome::PlacementNotWritten { gang: TRAIN.into(), why: no() });
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "it has some time");
+    assert!(
+        matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })),
+        "its timeout has not expired"
+    );
     stage.host.config.bind_timeout = Span(0);
     stage.host.run_cycle();
-    is_left_alone(&mut stage, "refused: not today");
-    // When its pause is over and the others are gone it has its turn.
+    backs_off(&mut stage, "refused: not today");
+    // When its backoff is over and the others are gone it starts.
     for at in 0..2 {
         stage.show(pod(&format!("other-{at}"), of_job("other")), true);
     }
     stage.host.run_cycle();
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
     stage.host.config.bind_timeout = Span::mins(5);
-    let record = stage.host.gangs.get_mut(TRAIN).expect("it is there");
+    let record = stage.host.gangs.get_mut(TRAIN).expect("it has a record");
     record.api_refusal.as_mut().expect("it was").until = None;
     stage.handle_outcome(Outcome::Requeue(TRAIN.into()));
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
 }
 
 #[tokio::test]
-async fn who_may_not_be_bound_gives_its_seats_back_although_nobody_of_it_is_anywhere() {
+async fn refused_binding_gives_the_seats_back_when_no_pod_is_bound() {
     let mut stage = seated(Span::mins(5));
     stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
     for at in 0..2 {
@@ -76,16 +79,16 @@ async fn who_may_not_be_bound_gives_its_seats_back_although_nobody_of_it_is_anyw
     }
     stage.host.config.bind_timeout = Span(0);
     stage.host.run_cycle();
-    // They were told their nodes once more, and are not there.
+    // They were assigned their nodes once more, and are not bound.
     for at in 0..2 {
         let (pod, uid) = (format!("team/train-{at}").into(), format!("train-{at}"));
         stage.handle_outcome(Outcome::BindFailed { gang: TRAIN.into(), pod, uid, why: no() });
     }
-    is_left_alone(&mut stage, "refused: not today");
+    backs_off(&mut stage, "refused: not today");
 }
 
 #[tokio::test]
-async fn members_that_come_in_stages_have_no_time_to_keep_unless_the_first_of_them_are_refused() {
+async fn staged_members_have_no_bind_timeout_unless_the_first_are_refused() {
     for refused in [false, true] {
         let mut stage = HostFixture::with(&Config { bind_timeout: Span(0), ..Config::default() });
         let mut launched = job("train", 2);
@@ -116,15 +119,15 @@ async fn members_that_come_in_stages_have_no_time_to_keep_unless_the_first_of_th
 }
 
 #[tokio::test]
-async fn who_is_never_answered_gives_its_seats_back() {
+async fn unanswered_placement_write_gives_the_seats_back() {
     let mut stage = seated(Span::mins(5));
     stage.host.config.bind_timeout = Span(0);
     stage.host.run_cycle();
-    is_left_alone(&mut stage, "does not store its placement");
+    backs_off(&mut stage, "does not store its placement");
 }
 
 #[tokio::test]
-async fn who_was_bound_at_last_is_not_left_alone_for_what_was_before() {
+async fn gang_bound_after_a_refusal_does_not_back_off_later() {
     let mut stage = seated(Span::mins(5));
     stage.handle_outcome(Outcome::PlacementNotWritten { gang: TRAIN.into(), why: no() });
     stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
@@ -139,7 +142,7 @@ async fn who_was_bound_at_last_is_not_left_alone_for_what_was_before() {
     assert!(stage.host.gangs.get(TRAIN).is_some_and(|record| record.api_refusal.is_none()));
 }
 
-/// One that runs, and one of higher priority that would have its room.
+/// A gang that runs, and one of higher priority that would preempt it.
 fn rivals() -> HostFixture {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
@@ -154,19 +157,19 @@ const LOW: &str = "team/low.pod";
 const HIGH: &str = "team/high.pod";
 
 #[tokio::test]
-async fn nobody_makes_way_before_it_is_written_down_for_whom() {
+async fn no_victim_is_stopped_before_the_order_is_stored() {
     let mut stage = rivals();
     let order = stage.order(HIGH).expect("it has an order");
     assert!(matches!(stage.phase(LOW), Some(Phase::Running { .. })), "{:?}", stage.phase(LOW));
     let (id, _) = stage.gang(LOW).expect("it runs");
     let told = stage.host.verdicts.iter().find(|(of, _)| *of == id);
-    assert_eq!(told, Some(&(id, Verdict::Running)), "it is said to stop before it does");
+    assert_eq!(told, Some(&(id, Verdict::Running)), "it is reported as stopping before it is");
     stage.handle_outcome(Outcome::OrderWritten(order));
     assert_eq!(stage.phase(LOW), Some(&Phase::Stopping));
 }
 
 #[tokio::test]
-async fn nobody_makes_way_for_an_order_that_is_refused() {
+async fn no_victim_is_stopped_for_a_refused_order() {
     let mut stage = rivals();
     let order = stage.order(HIGH).expect("it has an order");
     stage.handle_outcome(Outcome::OrderNotWritten {
@@ -176,12 +179,12 @@ async fn nobody_makes_way_for_an_order_that_is_refused() {
     });
     assert!(matches!(stage.phase(LOW), Some(Phase::Running { .. })), "{:?}", stage.phase(LOW));
     let (_, high) = stage.gang(HIGH).expect("it waits");
-    assert_eq!(high.failed_orders, 1, "it does not count");
+    assert_eq!(high.failed_orders, 1, "the failed order does not count");
     assert!(stage.order(HIGH).is_some_and(|again| again != order), "it is not tried again");
 }
 
 #[tokio::test]
-async fn what_was_never_asked_for_is_not_waited_for_when_its_order_is_refused() {
+async fn claims_of_a_refused_order_are_not_awaited() {
     let (mut stage, claims) = crate::tests::schedule::cases::assembling(2);
     let order = stage.order(TRAIN).expect("it has an order");
     let asked = claims.iter().map(|id| muster_core::id::ClaimId(*id)).collect();
@@ -195,7 +198,7 @@ async fn what_was_never_asked_for_is_not_waited_for_when_its_order_is_refused() 
     assert!(stage.order(TRAIN).is_some_and(|again| again != order), "it is not tried again");
 }
 
-/// A request for so many pods with 8 GPUs each.
+/// A ProvisioningRequest for so many pods with 8 GPUs each.
 fn request(uid: &str, count: u32) -> Value {
     json!({
         "apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest",
@@ -206,7 +209,7 @@ fn request(uid: &str, count: u32) -> Value {
 }
 
 #[tokio::test]
-async fn a_request_that_was_replaced_has_nothing_of_the_one_before() {
+async fn replaced_provisioning_request_inherits_nothing() {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
@@ -220,22 +223,22 @@ async fn a_request_that_was_replaced_has_nothing_of_the_one_before() {
     let name = "team/room.request";
     stage.handle_outcome(Outcome::PlacementWritten(name.into()));
     assert!(matches!(stage.phase(name), Some(Phase::Running { .. })), "{:?}", stage.phase(name));
-    // Both are seen before anybody looks.
+    // Both are observed before the next cycle.
     stage.show(request("first", 1), true);
     stage.show(request("second", 2), false);
     stage.host.run_cycle();
-    let (_, gang) = stage.gang(name).expect("it is there");
-    assert_eq!(gang.spec.roles[0].min, 2, "it is what the first was");
+    let (_, gang) = stage.gang(name).expect("it has a record");
+    assert_eq!(gang.spec.roles[0].min, 2, "it has the spec of the first");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
 }
 
 #[tokio::test]
-async fn a_gang_that_has_its_seats_for_nothing_again_and_again_is_left_alone() {
+async fn gang_that_repeatedly_does_not_use_its_seats_backs_off() {
     let mut stage = seated(Span::mins(5));
     for times in 1..=4 {
-        stage.host.back_off_because(&TRAIN.into(), "its volumes were not made");
+        stage.host.back_off_because(&TRAIN.into(), "its volumes were not provisioned");
         let denied = stage.host.gangs.get(TRAIN).and_then(|record| record.api_refusal.as_ref());
-        let is_left_alone = denied.is_some_and(|denied| denied.until.is_some());
-        assert_eq!(is_left_alone, times > 2, "{times}");
+        let backs_off = denied.is_some_and(|denied| denied.until.is_some());
+        assert_eq!(backs_off, times > 2, "{times}");
     }
 }

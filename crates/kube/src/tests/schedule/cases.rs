@@ -1,4 +1,4 @@
-//! What the host makes of what it is shown.
+//! Reconciling: orders and members that change, pools that go, kinds that cannot be listed.
 
 use muster_api::dialects::Dialect;
 use muster_api::workloads::WorkloadKind;
@@ -35,7 +35,7 @@ fn elastic_job() -> Value {
 }
 
 #[tokio::test]
-async fn an_elastic_job_that_is_done_is_nobodys_gang() {
+async fn finished_elastic_job_is_not_planned_again() {
     let mut stage = HostFixture::new();
     stage.see(pool());
     stage.see(elastic_job());
@@ -53,16 +53,16 @@ async fn an_elastic_job_that_is_done_is_nobodys_gang() {
     }
     stage.host.run_cycle();
     assert_eq!(stage.phase(name), None);
-    // Its operator writes that down, and its pods are kept.
+    // Its operator writes the condition, and its pods are kept.
     let mut over = elastic_job();
     over["status"] = json!({"conditions": [{"type": "Succeeded", "status": "True"}]});
     stage.see(over);
     assert_eq!(stage.phase(name), None);
-    assert!(stage.host.world.orders().is_empty(), "a node is bought for nobody");
-    assert!(stage.host.requeued.is_empty(), "it was taken in again and again");
+    assert!(stage.host.world.orders().is_empty(), "a node is ordered for a finished gang");
+    assert!(stage.host.requeued.is_empty(), "it was reconciled too often");
 }
 
-/// A Job whose order assembles, and the claims that were asked for.
+/// A Job whose order assembles, and the requested claims.
 pub(crate) fn assembling(pods: u32) -> (HostFixture, Vec<u32>) {
     let mut stage = HostFixture::new();
     stage.see(pool());
@@ -79,21 +79,21 @@ pub(crate) fn assembling(pods: u32) -> (HostFixture, Vec<u32>) {
 pub(crate) const TRAIN: &str = "team/train.job";
 
 #[tokio::test]
-async fn a_gang_that_loses_a_member_while_its_order_assembles_gives_the_order_up() {
+async fn gang_that_loses_a_member_rolls_back_its_assembling_order() {
     let (mut stage, claims) = assembling(4);
     let order = stage.order(TRAIN).expect("it has an order");
     stage.see_gone(pod("train-3", of_job("train")));
     claims.iter().for_each(|claim| stage.show(bought(*claim), false));
     stage.host.run_cycle();
-    // Three of four are no gang: nobody starts, and nothing is held for them.
+    // Three of four are not a gang: none starts, and nothing is held for them.
     assert!(!matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. } | Phase::Assembling(_))));
-    assert!(!stage.host.world.orders().contains_key(&order), "its order is held for ever");
+    assert!(!stage.host.world.orders().contains_key(&order), "its order is held forever");
     stage.see(pod("train-3", of_job("train")));
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
 }
 
 #[tokio::test]
-async fn a_gang_that_grows_while_its_order_assembles_is_planned_as_what_it_is() {
+async fn gang_enlarged_while_its_order_assembles_is_planned_again() {
     let (mut stage, claims) = assembling(4);
     stage.show(job("train", 8), false);
     for at in 4..8 {
@@ -106,14 +106,14 @@ async fn a_gang_that_grows_while_its_order_assembles_is_planned_as_what_it_is() 
     assert_eq!(gang.spec.roles[0].min, 8);
     assert!(matches!(gang.phase, Phase::Assembling(_)), "started in part: {:?}", gang.phase);
     let new: Vec<u32> = stage.claims().into_iter().filter(|id| !claims.contains(id)).collect();
-    assert_eq!(new.len(), 4, "what was bought is of use");
+    assert_eq!(new.len(), 4, "the provisioned nodes are used");
     new.iter().for_each(|claim| stage.show(bought(*claim), false));
     stage.host.run_cycle();
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
 }
 
 #[tokio::test]
-async fn an_order_goes_on_while_only_where_its_gang_may_go_changes() {
+async fn order_goes_on_when_only_constraints_of_its_gang_change() {
     let (mut stage, _) = assembling(2);
     let order = stage.order(TRAIN);
     for at in 0..2 {
@@ -126,10 +126,10 @@ async fn an_order_goes_on_while_only_where_its_gang_may_go_changes() {
 }
 
 #[tokio::test]
-async fn a_gang_that_comes_to_nothing_does_not_keep_the_host_from_others() {
+async fn gang_without_progress_does_not_hold_up_other_gangs() {
     let mut stage = HostFixture::new();
     stage.host.run_cycle();
-    // Told again and again that something is up with it, in the same turn.
+    // Requeued again and again in the same cycle.
     for _ in 0..3 {
         stage.host.requeue_after(&TRAIN.into());
     }
@@ -139,7 +139,7 @@ async fn a_gang_that_comes_to_nothing_does_not_keep_the_host_from_others() {
 }
 
 #[tokio::test]
-async fn names_of_other_systems_become_names_of_gangs_and_roles() {
+async fn names_of_other_systems_become_valid_gang_and_role_names() {
     let mut stage = HostFixture::new();
     stage.show(node("n"), false);
     let mut one = alone("one");
@@ -148,12 +148,12 @@ async fn names_of_other_systems_become_names_of_gangs_and_roles() {
     one["metadata"]["labels"] = json!({"muster.sh/role": "Worker_A"});
     stage.see(one);
     let record = stage.host.gangs.names().next().expect("a gang").clone();
-    let object = stage.host.gang_object(&record).expect("Muster makes its object");
+    let object = stage.host.gang_object(&record).expect("Muster creates its object");
     let name = object.metadata.name.clone().unwrap_or_default();
     assert!(name.starts_with("my-gang-"), "{name}");
     let role = object.data["spec"]["roles"][0]["name"].as_str().unwrap_or_default().to_owned();
     assert!(role.starts_with("worker-a-"), "{role}");
-    // What is written down is found again.
+    // The recorded placement is restored.
     let (_, gang) = stage.gang(&record).expect("taken in");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
     let mut object = serde_json::to_value(object).expect("plain");
@@ -162,7 +162,7 @@ async fn names_of_other_systems_become_names_of_gangs_and_roles() {
     assert_eq!(stage.host.recorded(&record).map(|sitting| sitting.len()), Some(1));
 }
 
-/// Two pods that say they are a gang.
+/// Two pods that declare a gang.
 fn show_pair(stage: &mut HostFixture) {
     for name in ["a", "b"] {
         let mut member = alone(name);
@@ -173,7 +173,7 @@ fn show_pair(stage: &mut HostFixture) {
 }
 
 #[tokio::test]
-async fn only_the_status_of_a_gang_says_where_its_members_go() {
+async fn placement_is_read_from_the_status_and_not_from_annotations() {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
@@ -182,10 +182,10 @@ async fn only_the_status_of_a_gang_says_where_its_members_go() {
     let record = stage.host.gangs.names().next().expect("a gang").clone();
     let (id, gang) = stage.gang(&record).expect("taken in");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
-    // It is made when it is recorded, so it is made once.
+    // It is created with the placement, so it is created once.
     assert!(stage.host.gangs_without_object.is_empty());
     let placement = stage.host.placement(stage.host.world.gang(id).expect("taken in"));
-    let object = stage.host.gang_object(&record).expect("Muster makes its object");
+    let object = stage.host.gang_object(&record).expect("Muster creates its object");
     let object = serde_json::to_value(object).expect("plain");
     let recorded = |stage: &mut HostFixture, status: Option<Value>| {
         let mut object = object.clone();
@@ -202,11 +202,11 @@ async fn only_the_status_of_a_gang_says_where_its_members_go() {
     assert_eq!(recorded(&mut stage, Some(json!({"phase": "Waiting"}))), 0);
     let elsewhere = json!({"placement": [{"role": "worker", "node": "gone", "members": 2}]});
     assert_eq!(recorded(&mut stage, Some(elsewhere)), 0);
-    assert_eq!(recorded(&mut stage, None), 0, "an annotation is believed");
+    assert_eq!(recorded(&mut stage, None), 0, "an annotation is trusted");
 }
 
 #[tokio::test]
-async fn a_gang_that_has_to_wait_has_its_object_at_once() {
+async fn waiting_gang_has_its_object_at_once() {
     let mut stage = HostFixture::new();
     show_pair(&mut stage);
     stage.host.run_cycle();
@@ -218,7 +218,7 @@ async fn a_gang_that_has_to_wait_has_its_object_at_once() {
 }
 
 #[tokio::test]
-async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
+async fn partly_bound_gang_starts_over_after_the_bind_timeout() {
     let patient = Config { bind_timeout: Span::mins(5), ..Config::default() };
     let mut stage = HostFixture::with(&patient);
     stage.show(node("n0"), false);
@@ -230,7 +230,7 @@ async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
     let record = stage.host.gangs.get(name).expect("a gang");
     let seats: Vec<_> =
         record.assigned_nodes.iter().map(|(pod, node)| (pod.clone(), node.clone())).collect();
-    assert_eq!(seats.len(), 2, "both are told where to go");
+    assert_eq!(seats.len(), 2, "both are assigned a node");
     let mut bound = on(alone("a"), &seats[0].1);
     bound["metadata"]["annotations"] =
         json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
@@ -242,7 +242,7 @@ async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
     assert_eq!(stage.phase(name), Some(&Phase::Stopping));
 }
 
-/// Whether all claims are given back, which takes as long as their pool lets them idle.
+/// Whether all claims are released, which takes as long as their pool lets them idle.
 async fn until_released(stage: &mut HostFixture) {
     let is_kept =
         |stage: &HostFixture| stage.host.world.claims().values().any(|one| !one.releasing);
@@ -256,7 +256,7 @@ async fn until_released(stage: &mut HostFixture) {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_of_a_pool_that_is_gone_and_what_it_has_is_given_back() {
+async fn deleted_pool_gets_no_requests_and_its_claims_are_released() {
     let mut stage = HostFixture::new();
     let mut warm = pool();
     warm["spec"]["warm"] = json!({"nodes": 2});
@@ -270,7 +270,7 @@ async fn nothing_is_asked_of_a_pool_that_is_gone_and_what_it_has_is_given_back()
 }
 
 #[tokio::test]
-async fn claims_that_no_pool_lists_are_found_and_given_back() {
+async fn claims_that_no_pool_offers_are_found_and_released() {
     let mut stage = HostFixture::new();
     let mut smaller = pool();
     smaller["spec"]["offerings"][0]["zone"] = json!("zone-b");
@@ -281,25 +281,29 @@ async fn claims_that_no_pool_lists_are_found_and_given_back() {
     lost["metadata"]["labels"]["muster.sh/pool"] = json!("unheard-of");
     stage.show(lost, false);
     stage.host.run_cycle();
-    assert_eq!(stage.claims(), [7, 8], "they cost money, and nobody knows of them");
+    assert_eq!(stage.claims(), [7, 8], "they cost money, and the host does not know them");
     until_released(&mut stage).await;
 }
 
 #[tokio::test]
-async fn half_a_gang_does_not_start_because_its_kind_is_new_to_the_server() {
+async fn gang_of_a_newly_served_kind_does_not_start_in_part() {
     let new = KindRole::Workload(WorkloadKind::PyTorchJob);
     let mut stage = HostFixture::watching(&Config::default(), |interest| interest != new);
     stage.show(node("n0"), false);
     stage.see(pod("a", ("kubeflow.org/v1", "PyTorchJob", "train")));
-    assert_eq!(stage.phase("team/train.pytorchjob"), None, "one of two was taken for all");
-    // Somebody looks for it at once.
+    assert_eq!(
+        stage.phase("team/train.pytorchjob"),
+        None,
+        "one of two pods was submitted as the whole gang"
+    );
+    // Discovery is requested at once.
     let asked = stage.host.rediscover.notified();
     let within = std::time::Duration::from_secs(5);
-    tokio::time::timeout(within, asked).await.expect("it is looked for");
+    tokio::time::timeout(within, asked).await.expect("discovery is requested");
 }
 
 #[tokio::test]
-async fn a_kind_that_cannot_be_listed_holds_back_its_own_gangs_only() {
+async fn kind_that_cannot_be_listed_holds_up_only_its_own_gangs() {
     let broken = KindRole::Group(Dialect::Koordinator, 0);
     let mut stage = HostFixture::new();
     let source = stage.host.sources.of(broken).expect("watched");
@@ -311,7 +315,7 @@ async fn a_kind_that_cannot_be_listed_holds_back_its_own_gangs_only() {
         "gang.scheduling.koordinator.sh/min-available": "1"});
     stage.show(theirs, false);
     stage.see(alone("mine"));
-    assert_eq!(stage.phase("team/g.koordinator"), None, "what its group says was not seen");
+    assert_eq!(stage.phase("team/g.koordinator"), None, "the terms of its group were not observed");
     assert!(matches!(stage.phase("team/mine.pod"), Some(Phase::Admitted { .. })));
 }
 
@@ -338,7 +342,7 @@ fn volcano_pod() -> Value {
 }
 
 #[tokio::test]
-async fn what_a_group_asks_for_and_nobody_can_do_is_said_and_not_passed_over() {
+async fn unsupported_requirement_of_a_group_blocks_it_with_the_reason() {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     let tier =
@@ -346,17 +350,17 @@ async fn what_a_group_asks_for_and_nobody_can_do_is_said_and_not_passed_over() {
     stage.show(volcano_group(&tier), false);
     stage.see(volcano_pod());
     let name = "team/g.volcano";
-    assert_eq!(stage.phase(name), None, "{name} was taken in");
+    assert_eq!(stage.phase(name), None, "{name} was submitted");
     let trouble = stage.host.gangs.get(name).and_then(|record| record.blocked.clone());
-    let (why, _) = trouble.expect("it is said");
+    let (why, _) = trouble.expect("it has a reason");
     assert!(why.contains("tier 1"), "{why}");
     let alone = json!({"gang.scheduling.koordinator.sh/groups": "[\"team/g\"]"});
     stage.see(koordinator("k", &alone));
-    assert!(stage.phase("team/g.koordinator").is_some(), "it is with nobody but itself");
+    assert!(stage.phase("team/g.koordinator").is_some(), "it is not merged with other groups");
 }
 
 #[tokio::test]
-async fn a_group_is_told_when_its_gang_is_over() {
+async fn group_status_is_finished_when_its_gang_has_ended() {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(volcano_group(&json!({"minMember": 1})), false);

@@ -1,3 +1,5 @@
+//! Scheduling: refusals, resizes, replaced objects, seats, usage of nodes.
+
 pub(crate) mod api_refusal;
 pub(crate) mod cases;
 pub(crate) mod node_usage;

@@ -1,4 +1,4 @@
-//! Whatever runs is counted, whoever put it there and whatever it has become since.
+//! Usage of nodes: every pod that runs counts, whichever scheduler bound it and however it was resized since.
 
 use muster_core::gang::Phase;
 use muster_core::id::ClaimId;
@@ -12,49 +12,49 @@ use crate::tests::schedule::cases::{TRAIN, assembling, on};
 
 const OTHER: &str = "team/other.job";
 
-/// A pod that takes so many cores and nothing else.
+/// A pod that requests so many cores and nothing else.
 fn cores(mut pod: Value, cpu: &str) -> Value {
     pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": cpu}});
     pod
 }
 
-fn stranger(name: &str, cpu: &str, node: &str) -> Value {
+fn foreign(name: &str, cpu: &str, node: &str) -> Value {
     let mut pod = cores(on(alone(name), node), cpu);
     pod["spec"]["schedulerName"] = json!("other");
     pod
 }
 
-/// One more Job, of one pod that takes so many cores.
+/// One more Job, of one pod that requests so many cores.
 fn asks_for(stage: &mut HostFixture, cpu: &str) {
     stage.show(job("other", 1), false);
     stage.see(cores(pod("other-0", of_job("other")), cpu));
 }
 
 #[tokio::test]
-async fn a_stranger_that_was_made_larger_where_it_is_takes_more() {
+async fn foreign_pod_resized_in_place_uses_more() {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
-    stage.see(stranger("a", "1", "n0"));
-    stage.see(stranger("a", "100", "n0"));
+    stage.see(foreign("a", "1", "n0"));
+    stage.see(foreign("a", "100", "n0"));
     asks_for(&mut stage, "100");
-    assert_eq!(stage.phase(OTHER), Some(&Phase::Waiting), "100 of 190 cores are left it");
-    stage.see(stranger("a", "1", "n0"));
+    assert_eq!(stage.phase(OTHER), Some(&Phase::Waiting), "only 100 of 190 cores are left for it");
+    stage.see(foreign("a", "1", "n0"));
     assert!(matches!(stage.phase(OTHER), Some(Phase::Admitted { .. })), "{:?}", stage.phase(OTHER));
 }
 
 #[tokio::test]
-async fn what_a_stranger_asks_for_counts_whatever_else_it_says() {
+async fn requests_of_a_foreign_pod_count_despite_invalid_annotations() {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
-    let mut odd = stranger("a", "100", "n0");
+    let mut odd = foreign("a", "100", "n0");
     odd["metadata"]["annotations"] = json!({"gpu-fraction": "a bit"});
     stage.see(odd);
     asks_for(&mut stage, "100");
-    assert_eq!(stage.phase(OTHER), Some(&Phase::Waiting), "it is put on top of another");
+    assert_eq!(stage.phase(OTHER), Some(&Phase::Waiting), "the node is overcommitted");
 }
 
 #[tokio::test]
-async fn a_member_that_was_made_larger_where_it_is_takes_more() {
+async fn member_resized_in_place_uses_more() {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(job("train", 1), false);
@@ -63,15 +63,15 @@ async fn a_member_that_was_made_larger_where_it_is_takes_more() {
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })));
     stage.see(member("100"));
     asks_for(&mut stage, "100");
-    assert_eq!(stage.phase(OTHER), Some(&Phase::Waiting), "it is put on top of another");
-    // Under the next leader too.
+    assert_eq!(stage.phase(OTHER), Some(&Phase::Waiting), "the node is overcommitted");
+    // Under a new leader too.
     let mut next = HostFixture::new();
     next.show(node("n0"), false);
     next.show(job("train", 1), false);
     next.show(member("100"), false);
     asks_for(&mut next, "100");
     assert_eq!(next.phase(OTHER), Some(&Phase::Waiting));
-    // When it is done nothing is left of it.
+    // When it is done it uses nothing.
     let mut done = member("100");
     done["status"]["phase"] = json!("Succeeded");
     stage.see(done);
@@ -80,7 +80,7 @@ async fn a_member_that_was_made_larger_where_it_is_takes_more() {
 }
 
 #[tokio::test]
-async fn a_member_that_was_put_somewhere_while_its_order_assembles_counts() {
+async fn member_bound_while_its_order_assembles_counts() {
     let (mut stage, _) = assembling(2);
     stage.show(on(pod("train-0", of_job("train")), "n0"), false);
     stage.see(node("n0"));
@@ -92,7 +92,7 @@ async fn a_member_that_was_put_somewhere_while_its_order_assembles_counts() {
 }
 
 #[tokio::test]
-async fn who_has_seats_is_not_counted_twice() {
+async fn gang_with_seats_is_not_counted_twice() {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
@@ -109,7 +109,7 @@ async fn who_has_seats_is_not_counted_twice() {
 }
 
 #[tokio::test]
-async fn a_node_that_offers_something_odd_is_used_for_the_rest() {
+async fn invalid_allocatable_of_a_node_leaves_the_rest_usable() {
     let mut stage = HostFixture::new();
     let mut odd = node("n0");
     odd["status"]["allocatable"]["example.com/dust"] = json!("1e40");
@@ -119,7 +119,7 @@ async fn a_node_that_offers_something_odd_is_used_for_the_rest() {
     assert!(matches!(stage.phase(OTHER), Some(Phase::Admitted { .. })), "{:?}", stage.phase(OTHER));
 }
 
-/// A pool that has two nodes always, and their claims.
+/// A pool with two warm nodes, and their claims.
 fn two_warm() -> (HostFixture, u32, u32) {
     let mut stage = HostFixture::new();
     let mut warm = pool();
@@ -130,7 +130,7 @@ fn two_warm() -> (HostFixture, u32, u32) {
     (stage, claims[0], claims[1])
 }
 
-/// The node of a claim, by a name that it may share with another.
+/// The node of a claim, under a name that another node may have had.
 fn named(claim: u32, name: &str, uid: &str) -> Value {
     let mut node = bought(claim);
     node["metadata"]["name"] = json!(name);
@@ -140,10 +140,10 @@ fn named(claim: u32, name: &str, uid: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_machine_that_has_the_name_of_one_that_went_is_another() {
+async fn node_with_the_name_of_a_deleted_node_is_another() {
     let (mut stage, first, second) = two_warm();
     stage.see(named(first, "shared", "1"));
-    // The first is gone and the second is there before anybody looks; that its claim went is seen later.
+    // The first is deleted and the second exists before the next cycle; the deletion of the claim is observed later.
     stage.see(named(second, "shared", "2"));
     stage.see_gone(claim(first));
     let claims = stage.host.world.claims();
@@ -156,7 +156,7 @@ async fn a_machine_that_has_the_name_of_one_that_went_is_another() {
 }
 
 #[tokio::test]
-async fn a_machine_that_joins_again_under_another_name_is_still_there_when_the_first_name_goes() {
+async fn node_registered_again_survives_deletion_of_its_first_name() {
     let (mut stage, first, _) = two_warm();
     stage.see(named(first, "before", "1"));
     stage.see(named(first, "after", "2"));

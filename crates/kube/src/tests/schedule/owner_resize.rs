@@ -1,4 +1,4 @@
-//! Owners that make their workloads smaller or larger while these run.
+//! Workloads that their owners shrink or enlarge while they run.
 
 use muster_core::gang::{Phase, members_of};
 use muster_core::time::Span;
@@ -21,7 +21,7 @@ fn rival(stage: &mut HostFixture, pods: u32) {
     stage.host.run_cycle();
 }
 
-/// The least and the most members of each role that the World knows of.
+/// The minimum and maximum of each role in the World.
 fn sizes(stage: &HostFixture, name: &str) -> Vec<(u32, u32)> {
     let (_, gang) = stage.gang(name).expect("a gang");
     gang.spec.roles.iter().map(|role| (role.min, role.max)).collect()
@@ -31,12 +31,12 @@ fn is_whole_and_unharmed(stage: &HostFixture, name: &str, members: u32) {
     let (_, gang) = stage.gang(name).expect("it runs");
     assert!(matches!(gang.phase, Phase::Running { .. }), "{:?}", gang.phase);
     assert_eq!(members_of(&gang.seats), members);
-    assert!(gang.resize.is_none(), "it is made to shrink: {:?}", gang.resize);
+    assert!(gang.resize.is_none(), "the planner shrinks it: {:?}", gang.resize);
     let record = stage.host.gangs.get(name).expect("a gang");
-    assert!(record.deleting_pods.is_empty(), "told to go: {:?}", record.deleting_pods);
+    assert!(record.deleting_pods.is_empty(), "evicted: {:?}", record.deleting_pods);
 }
 
-/// What a Job's controller does with a Job of four that is made a Job of two, one step after another.
+/// The steps of the Job controller when a Job of four becomes a Job of two.
 fn shrink(stage: &mut HostFixture, order: &[&str]) {
     for step in order {
         match *step {
@@ -53,7 +53,7 @@ fn shrink(stage: &mut HostFixture, order: &[&str]) {
 }
 
 #[tokio::test]
-async fn seats_follow_a_job_made_smaller_and_the_next_gang_evicts_none() {
+async fn seats_of_a_shrunk_job_are_returned_and_the_next_gang_evicts_none() {
     for order in
         [["owner", "leave", "gone"], ["leave", "owner", "gone"], ["leave", "gone", "owner"]]
     {
@@ -68,7 +68,7 @@ async fn seats_follow_a_job_made_smaller_and_the_next_gang_evicts_none() {
 }
 
 #[tokio::test]
-async fn rival_that_comes_before_pods_are_gone_takes_only_their_seats() {
+async fn rival_submitted_before_the_pods_end_takes_only_their_seats() {
     for steps in [&["owner"][..], &["owner", "leave"]] {
         let mut stage = running(4);
         stage.see(node("n4"));
@@ -131,7 +131,7 @@ fn torch_runs(master: u32, workers: u32, elastic: Option<(u32, u32)>) -> (HostFi
 }
 
 #[tokio::test]
-async fn seats_follow_an_elastic_workload_made_smaller() {
+async fn seats_of_a_shrunk_elastic_workload_are_returned() {
     let (mut stage, pods) = torch_runs(0, 5, Some((2, 5)));
     stage.see(torch(0, 2, Some((2, 5))));
     pods[2..].iter().for_each(|pod| stage.see(leaving(pod.clone())));
@@ -144,7 +144,7 @@ async fn seats_follow_an_elastic_workload_made_smaller() {
 }
 
 #[tokio::test]
-async fn seats_follow_a_rigid_workload_of_two_roles_made_smaller() {
+async fn seats_of_a_shrunk_rigid_workload_of_two_roles_are_returned() {
     let (mut stage, pods) = torch_runs(1, 3, None);
     stage.see(torch(1, 1, None));
     pods[2..].iter().for_each(|pod| stage.see_gone(pod.clone()));
@@ -156,7 +156,7 @@ async fn seats_follow_a_rigid_workload_of_two_roles_made_smaller() {
 }
 
 #[tokio::test]
-async fn role_that_the_owner_removes_leaves_no_seats_behind() {
+async fn role_removed_by_the_owner_leaves_no_seats() {
     let (mut stage, pods) = torch_runs(1, 2, None);
     stage.see(torch(0, 2, None));
     stage.see_gone(pods[0].clone());
@@ -166,12 +166,12 @@ async fn role_that_the_owner_removes_leaves_no_seats_behind() {
 }
 
 #[tokio::test]
-async fn member_made_again_keeps_its_seat_while_its_owner_wants_it() {
+async fn recreated_member_keeps_its_seat_while_its_owner_wants_it() {
     let (mut stage, pods) = torch_runs(0, 4, Some((2, 4)));
     stage.see_gone(pods[1].clone());
     let name = "team/torch.pytorchjob";
     assert_eq!(seats(&stage, name), 4);
-    // A gang that needs room has the empty seat, and that of no member that runs.
+    // A gang that needs capacity gets the empty seat, and that of no running member.
     rival(&mut stage, 2);
     let order = stage.order(TWO).expect("an order");
     let ways = &stage.host.world.orders()[&order].spec.after;
@@ -181,7 +181,7 @@ async fn member_made_again_keeps_its_seat_while_its_owner_wants_it() {
     is_whole_and_unharmed(&stage, name, 4);
 }
 
-/// What a controller wrote down of a Job: how many seats it has.
+/// The Gang object of a Job, with a recorded placement of so many seats.
 fn record(seats: u32) -> Value {
     let seat = |at| json!({"role": "worker", "node": format!("n{at}"), "members": 1});
     json!({
@@ -194,7 +194,7 @@ fn record(seats: u32) -> Value {
 }
 
 #[tokio::test]
-async fn new_leader_gives_back_seats_of_a_job_made_smaller_meanwhile() {
+async fn new_leader_returns_seats_of_a_job_shrunk_meanwhile() {
     let mut stage = HostFixture::new();
     stage.show(job("train", 2), false);
     (0..5).for_each(|at| stage.show(node(&format!("n{at}")), false));
@@ -208,7 +208,7 @@ async fn new_leader_gives_back_seats_of_a_job_made_smaller_meanwhile() {
 }
 
 #[tokio::test]
-async fn new_leader_makes_a_gang_below_its_minimum_whole_where_there_is_room() {
+async fn new_leader_completes_a_gang_below_its_minimum_if_it_fits() {
     let mut stage = HostFixture::new();
     stage.show(job("train", 3), false);
     (0..2).for_each(|at| stage.show(node(&format!("n{at}")), false));
@@ -216,7 +216,7 @@ async fn new_leader_makes_a_gang_below_its_minimum_whole_where_there_is_room() {
     stage.show(on(member(0), "n0"), false);
     (1..3).for_each(|at| stage.show(member(at), false));
     stage.host.run_cycle();
-    assert_eq!(seats(&stage, TRAIN), 1, "there is room for one of two");
+    assert_eq!(seats(&stage, TRAIN), 1, "one of two fits");
     stage.see(node("n2"));
     assert_eq!(seats(&stage, TRAIN), 3);
     stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
@@ -229,7 +229,7 @@ async fn new_leader_makes_a_gang_below_its_minimum_whole_where_there_is_room() {
 }
 
 #[tokio::test]
-async fn job_made_larger_grows_when_all_of_its_pods_exist_and_fit() {
+async fn enlarged_job_grows_when_all_its_pods_exist_and_fit() {
     let mut stage = running(2);
     (2..4).for_each(|at| stage.see(node(&format!("n{at}"))));
     stage.see(job("train", 4));
@@ -246,7 +246,7 @@ fn of_group(at: u32) -> Value {
 }
 
 #[tokio::test]
-async fn empty_seats_above_the_minimum_expire_where_nothing_says_who_comes() {
+async fn empty_seats_above_the_minimum_expire_without_a_declared_size() {
     let mut stage = HostFixture::new();
     (0..4).for_each(|at| stage.show(node(&format!("n{at}")), false));
     (0..4).for_each(|at| stage.show(of_group(at), false));
@@ -255,7 +255,7 @@ async fn empty_seats_above_the_minimum_expire_where_nothing_says_who_comes() {
     assert_eq!(seats(&stage, name), 4, "{:?}", stage.phase(name));
     stage.see_gone(of_group(3));
     stage.see_gone(of_group(0));
-    assert_eq!(seats(&stage, name), 4, "they may come back");
+    assert_eq!(seats(&stage, name), 4, "they may be recreated");
     stage.host.config.bind_timeout = Span::ZERO;
     stage.host.run_cycle();
     assert_eq!(seats(&stage, name), 2);

@@ -1,4 +1,4 @@
-//! Things that become something else between two steps: what was said of the former does not hold for the latter.
+//! Objects that are replaced between two steps: outcomes and state of the former do not count for the latter.
 
 use muster_core::gang::Phase;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn half(name: &str, uid: &str) -> Value {
     pod
 }
 
-/// A pair that has its seats, which are being written down.
+/// A pair that has its seats and whose placement is being written.
 fn pair() -> HostFixture {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
@@ -36,27 +36,27 @@ fn unready(mut node: Value) -> Value {
 }
 
 #[tokio::test]
-async fn nobody_is_bound_by_what_was_written_down_for_seats_that_were_given_up() {
+async fn placement_written_for_former_seats_binds_no_pod() {
     let mut stage = pair();
     let (id, _) = stage.gang(PAIR).expect("it has seats");
     stage.show(unready(node("n0")), false);
     stage.host.stop_gang(id, muster_core::plan::StopReason::Moved);
     stage.host.run_cycle();
     assert_eq!(stage.phase(PAIR), Some(&Phase::Waiting));
-    // Only now is it heard that the first seats were written down.
+    // Only now comes the outcome of the first placement write.
     stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
     stage.see(node("n0"));
     assert!(matches!(stage.phase(PAIR), Some(Phase::Admitted { .. })), "{:?}", stage.phase(PAIR));
     stage.see(half("a", "a"));
     let told =
         |stage: &HostFixture| stage.host.gangs.get(PAIR).map_or(0, |of| of.assigned_nodes.len());
-    assert_eq!(told(&stage), 0, "they are bound before it is written down where they go");
+    assert_eq!(told(&stage), 0, "they are bound before their placement is written");
     stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
     assert_eq!(told(&stage), 2);
 }
 
 #[tokio::test]
-async fn what_became_of_a_pod_says_nothing_of_the_next_of_its_name() {
+async fn outcome_of_a_deleted_pod_does_not_affect_its_namesake() {
     let mut stage = pair();
     stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
     stage.see_gone(half("a", "a"));
@@ -76,7 +76,7 @@ async fn what_became_of_a_pod_says_nothing_of_the_next_of_its_name() {
         why: None,
     };
     stage.host.handle_outcome(not_bound("a"));
-    assert!(told(&stage), "it may be bound by now, and is told another node");
+    assert!(told(&stage), "it may be bound by now, and is assigned another node");
     stage.host.handle_outcome(not_bound("again"));
     assert!(!told(&stage));
 }
@@ -95,7 +95,7 @@ fn queue(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_gang_that_moves_to_a_queue_that_is_not_there_does_not_start_in_the_old_one() {
+async fn gang_moved_to_a_missing_queue_does_not_start_in_the_old_one() {
     let mut stage = HostFixture::new();
     let mut submitted = job("train", 1);
     submitted["metadata"]["creationTimestamp"] = json!("2026-10-15T10:00:00Z");
@@ -106,21 +106,21 @@ async fn a_gang_that_moves_to_a_queue_that_is_not_there_does_not_start_in_the_ol
     stage.see(node("n0"));
     assert_eq!(stage.phase(TRAIN), None, "it starts in a queue that it has left");
     let why = stage.host.gangs.get(TRAIN).and_then(|record| record.blocked.clone());
-    assert!(why.is_some_and(|(why, _)| why.contains("later")), "it is not told");
+    assert!(why.is_some_and(|(why, _)| why.contains("later")), "it has no reason");
     stage.show(unready(node("n0")), false);
     stage.see(queue("later"));
-    let (_, gang) = stage.gang(TRAIN).expect("it is taken in");
+    let (_, gang) = stage.gang(TRAIN).expect("it is submitted");
     assert_eq!(&*gang.spec.queue, "later");
     assert_eq!(gang.submitted.0, 1_792_058_400_000, "it has lost its place");
 }
 
 #[tokio::test]
-async fn an_order_is_not_completed_in_the_name_of_a_queue_that_its_gang_has_left() {
+async fn order_is_not_completed_for_a_queue_its_gang_has_left() {
     let (mut stage, _) = assembling(1);
     stage.see(queue("next"));
     let order = stage.order(TRAIN);
     stage.see(in_queue(pod("train-0", of_job("train")), "next"));
-    assert_ne!(stage.order(TRAIN), order, "its nodes are charged to another");
+    assert_ne!(stage.order(TRAIN), order, "its nodes are charged to another queue");
     let (_, gang) = stage.gang(TRAIN).expect("it waits");
     assert_eq!(&*gang.spec.queue, "next");
     stage.see(in_queue(pod("train-0", of_job("train")), "nowhere"));
@@ -129,7 +129,7 @@ async fn an_order_is_not_completed_in_the_name_of_a_queue_that_its_gang_has_left
 }
 
 #[tokio::test]
-async fn a_priority_class_that_comes_after_those_who_name_it_counts() {
+async fn priority_class_created_after_its_gangs_counts() {
     let mut stage = HostFixture::new();
     let mut held = job("train", 1);
     held["spec"]["suspend"] = json!(true);
@@ -146,7 +146,7 @@ async fn a_priority_class_that_comes_after_those_who_name_it_counts() {
 }
 
 #[tokio::test]
-async fn one_pod_for_which_nobody_is_to_be_stopped_speaks_for_its_gang() {
+async fn one_pod_that_never_preempts_decides_for_its_gang() {
     for (said, gentle) in
         [(None, false), (Some("PreemptLowerPriority"), false), (Some("Never"), true)]
     {
@@ -156,13 +156,13 @@ async fn one_pod_for_which_nobody_is_to_be_stopped_speaks_for_its_gang() {
         let mut second = pod("train-1", of_job("train"));
         second["spec"]["preemptionPolicy"] = json!(said);
         stage.see(second);
-        let (_, gang) = stage.gang(TRAIN).expect("it is taken in");
+        let (_, gang) = stage.gang(TRAIN).expect("it is submitted");
         assert_eq!(gang.spec.disruption.gentle, gentle, "{said:?}");
     }
 }
 
 #[tokio::test]
-async fn nobody_is_stopped_for_a_group_whose_priority_class_says_so() {
+async fn group_with_a_never_preempting_class_stops_no_gang() {
     let class = |policy: &str| {
         json!({
             "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
@@ -181,7 +181,7 @@ async fn nobody_is_stopped_for_a_group_whose_priority_class_says_so() {
     held["spec"]["template"]["spec"]["priorityClassName"] = json!("high");
     held["metadata"]["annotations"] = json!({"muster.sh/admit": "unsuspend"});
     stage.see(held);
-    let (_, gang) = stage.gang(TRAIN).expect("it is taken in");
+    let (_, gang) = stage.gang(TRAIN).expect("it is submitted");
     assert_eq!((gang.spec.priority, gang.spec.disruption.gentle), (1000, true));
     let low = |stage: &HostFixture| stage.phase("team/low.job").cloned();
     assert!(matches!(low(&stage), Some(Phase::Admitted { .. })), "{:?}", low(&stage));
@@ -191,7 +191,7 @@ async fn nobody_is_stopped_for_a_group_whose_priority_class_says_so() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_of_what_is_gone() {
+async fn state_of_deleted_objects_is_dropped() {
     let mut stage = HostFixture::new();
     for at in 0..3 {
         let name = format!("waits-{at}");
@@ -203,11 +203,7 @@ async fn nothing_is_kept_of_what_is_gone() {
         assert_eq!(stage.host.served_requests.waited_for(), 1);
         stage.see_gone(waits);
     }
-    assert_eq!(
-        stage.host.served_requests.waited_for(),
-        0,
-        "requests that never come are waited for"
-    );
+    assert_eq!(stage.host.served_requests.waited_for(), 0, "requests that never come are awaited");
     for at in 0..3 {
         let mut odd = queue(&format!("q{at}"));
         odd["spec"] = json!({"weight": "heavy"});
@@ -232,7 +228,7 @@ async fn nothing_is_kept_of_what_is_gone() {
 }
 
 #[tokio::test]
-async fn who_is_stopped_is_told_so_at_once_whoever_has_a_reason() {
+async fn stop_is_written_to_the_status_at_once_for_every_reason() {
     let mut stage = pair();
     stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
     stage.see(on(half("a", "a"), "n0"));
@@ -240,5 +236,5 @@ async fn who_is_stopped_is_told_so_at_once_whoever_has_a_reason() {
     stage.host.config.bind_timeout = muster_core::time::Span::ZERO;
     stage.host.run_cycle();
     assert_eq!(stage.phase(PAIR), Some(&Phase::Stopping));
-    assert!(stage.host.written_status.is_said_to_stop(PAIR), "its status is looked at much later");
+    assert!(stage.host.written_status.is_said_to_stop(PAIR), "its status is written much later");
 }

@@ -1,4 +1,4 @@
-//! Members that fail, are done, or are made again, and the seats of their gang.
+//! Seats of members that fail, finish, or are recreated.
 
 use muster_core::gang::{Phase, members_of};
 use muster_core::time::Span;
@@ -43,29 +43,33 @@ pub(crate) fn seats(stage: &HostFixture, name: &str) -> u32 {
     stage.gang(name).map_or(0, |(_, gang)| members_of(&gang.seats))
 }
 
-/// Where a pod was told to go.
+/// The node that a pod is assigned to.
 pub(crate) fn told(stage: &HostFixture, gang: &str, pod: &str) -> Option<String> {
     let record = stage.host.gangs.get(gang)?;
     record.assigned_nodes.get(&*format!("team/{pod}")).map(ToString::to_string)
 }
 
 #[tokio::test]
-async fn a_member_that_failed_finds_its_seat_when_it_is_made_again() {
+async fn recreated_member_gets_the_seat_of_the_failed_one() {
     let mut stage = running(2);
     stage.see(ended(on(member(1), "n1"), "Failed"));
     stage.show(job("other", 1), false);
     stage.see(pod("other-0", of_job("other")));
-    assert_eq!(stage.phase("team/other.job"), Some(&Phase::Waiting), "its seat was given away");
+    assert_eq!(
+        stage.phase("team/other.job"),
+        Some(&Phase::Waiting),
+        "its seat was given to another gang"
+    );
     assert_eq!(seats(&stage, TRAIN), 2);
     stage.see(pod("train-1-again", of_job("train")));
     assert_eq!(told(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
 }
 
 #[tokio::test]
-async fn members_that_are_done_leave_their_seats_and_what_is_written_down_says_so() {
+async fn finished_members_give_up_their_seats_also_in_the_placement() {
     let mut stage = running(3);
     let recorded = stage.host.gangs.get(TRAIN).expect("a gang").placement_writes_pending;
-    // Nobody says which of the two comes first.
+    // The two events may come in any order.
     stage.show(ended(on(member(2), "n2"), "Failed"), false);
     stage.see(ended(on(member(1), "n1"), "Succeeded"));
     assert_eq!(seats(&stage, TRAIN), 2);
@@ -79,7 +83,7 @@ async fn members_that_are_done_leave_their_seats_and_what_is_written_down_says_s
 }
 
 #[tokio::test]
-async fn who_ends_well_because_it_was_told_to_end_is_not_done() {
+async fn member_that_succeeds_while_terminating_keeps_its_seat() {
     let mut stage = running(2);
     stage.see(leaving(ended(on(member(1), "n1"), "Succeeded")));
     assert_eq!(seats(&stage, TRAIN), 2);
@@ -100,20 +104,20 @@ fn indexed(mut pod: Value, index: u32) -> Value {
 }
 
 #[tokio::test]
-async fn an_index_that_is_given_up_leaves_its_seat() {
+async fn failed_index_gives_up_its_seat() {
     let mut stage = running(3);
     let failed = |name: &str| ended(on(indexed(pod(name, of_job("train")), 2), "n2"), "Failed");
-    // It failed twice, and may be made again.
+    // It failed twice, and may be recreated.
     stage.show(failed("train-2"), false);
     stage.see(failed("train-2-again"));
-    assert_eq!(seats(&stage, TRAIN), 3, "it may come back");
+    assert_eq!(seats(&stage, TRAIN), 3, "it may be recreated");
     stage.see(given_up(3, "2"));
     assert_eq!(seats(&stage, TRAIN), 2);
     stage.show(job("other", 1), false);
     stage.see(pod("other-0", of_job("other")));
     let place = stage.gang("team/other.job").map(|(_, gang)| gang.seats[0].node);
     assert_eq!(place, stage.host.world.node_named("n2"));
-    // Whoever fails otherwise keeps its seat, and the rest goes on.
+    // A member that fails otherwise keeps its seat, and the rest goes on.
     stage.see(ended(on(indexed(member(1), 1), "n1"), "Failed"));
     assert_eq!(seats(&stage, TRAIN), 2);
     stage.see(indexed(pod("train-1-again", of_job("train")), 1));
@@ -121,7 +125,7 @@ async fn an_index_that_is_given_up_leaves_its_seat() {
 }
 
 #[tokio::test]
-async fn an_index_of_a_job_below_another_workload_leaves_its_seat_too() {
+async fn failed_index_of_an_owned_job_gives_up_its_seat() {
     let set = json!({
         "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
         "metadata": {"name": "set", "namespace": "team", "uid": "set"},
@@ -150,7 +154,7 @@ async fn an_index_of_a_job_below_another_workload_leaves_its_seat_too() {
     stage.see(ended(of_set(1), "Failed"));
     assert_eq!(seats(&stage, name), 2);
     stage.see(below(given_up(2, "0-1")));
-    assert_eq!(seats(&stage, name), 1, "only who failed is gone");
+    assert_eq!(seats(&stage, name), 1, "only the failed index gives up its seat");
 }
 
 fn cordoned(mut node: Value) -> Value {
@@ -164,33 +168,36 @@ fn unready(mut node: Value) -> Value {
 }
 
 #[tokio::test]
-async fn nobody_goes_back_to_a_node_that_is_drained() {
+async fn no_recreated_member_is_bound_to_a_drained_node() {
     let mut stage = running(2);
     stage.show(node("spare"), false);
     stage.see(cordoned(node("n1")));
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "nothing is lost yet");
     stage.see(leaving(on(member(1), "n1")));
     stage.see_gone(on(member(1), "n1"));
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "nobody is there to go");
+    assert!(
+        matches!(stage.phase(TRAIN), Some(Phase::Running { .. })),
+        "no member waits for its seat"
+    );
     stage.see(pod("train-1-again", of_job("train")));
     assert_eq!(told(&stage, TRAIN, "train-1-again"), None);
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Stopping), "it starts over as a whole");
 }
 
 #[tokio::test]
-async fn a_node_that_is_not_ready_has_time_to_come_back() {
+async fn gang_waits_for_a_not_ready_node_until_the_bind_timeout() {
     let mut stage = running(2);
     stage.see(unready(node("n1")));
     stage.host.config.bind_timeout = Span::ZERO;
     stage.host.run_cycle();
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "all of it is there");
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "all members are bound");
     stage.host.config.bind_timeout = Span::mins(5);
     stage.see(ended(on(member(1), "n1"), "Failed"));
     stage.see(pod("train-1-again", of_job("train")));
     assert_eq!(
         told(&stage, TRAIN, "train-1-again"),
         None,
-        "it was put on a node that is not ready"
+        "it was bound to a node that is not ready"
     );
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
     stage.see(node("n1"));
@@ -198,7 +205,7 @@ async fn a_node_that_is_not_ready_has_time_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_gang_whose_node_does_not_come_back_starts_over() {
+async fn gang_whose_node_does_not_come_back_starts_over() {
     let mut stage = running(2);
     stage.show(unready(node("n1")), false);
     stage.show(ended(on(member(1), "n1"), "Failed"), false);
@@ -209,7 +216,7 @@ async fn a_gang_whose_node_does_not_come_back_starts_over() {
 }
 
 #[tokio::test]
-async fn nobody_starts_where_a_node_went_since_it_was_decided() {
+async fn admitted_gang_does_not_start_when_one_node_is_gone() {
     let mut stage = HostFixture::new();
     stage.show(job("train", 2), false);
     for at in 0..2 {
@@ -227,7 +234,7 @@ async fn nobody_starts_where_a_node_went_since_it_was_decided() {
     assert_eq!(stage.host.gangs.get(TRAIN).expect("a gang").assigned_nodes.len(), 2);
 }
 
-/// The Gang that Muster makes of the Job, with two members on their nodes.
+/// The Gang that Muster creates for the Job, with a placement of two members.
 fn record(phase: &str) -> Value {
     let seat = |node: &str| json!({"role": "worker", "node": node, "members": 1});
     json!({
@@ -257,14 +264,14 @@ fn found_in_part(phase: &str) -> HostFixture {
 }
 
 #[tokio::test]
-async fn who_leads_next_does_not_wait_for_ever_for_half_a_gang() {
+async fn new_leader_does_not_wait_forever_for_half_a_gang() {
     assert_eq!(found_in_part("Admitted").phase(TRAIN), Some(&Phase::Stopping));
     let stage = found_in_part("Running");
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "it was whole once");
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "it was fully bound once");
 }
 
 #[tokio::test]
-async fn who_leads_next_does_not_stop_a_gang_that_is_to_be_larger() {
+async fn new_leader_does_not_stop_a_gang_that_is_to_grow() {
     let mut stage = HostFixture::new();
     stage.show(job("train", 4), false);
     for at in 0..2 {
