@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use muster_core::pool::PoolSpec;
-use muster_core::proactive::{Ahead, ForecastSpec};
+use muster_core::proactive::{ForecastSpec, Proactive};
 use muster_core::time::{Span, Time};
 use muster_sim::Job;
 use muster_sim::cloud::CloudModel;
@@ -78,13 +78,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let (name, jobs) = supply::read(path, args.days)?;
         let mut statics = Vec::new();
         for size in SIZES {
-            let ahead = Ahead { warm: size, ..Ahead::default() };
+            let ahead = Proactive { warm: size, ..Proactive::default() };
             statics.push(measure(args, &name, format!("static-{size}"), &jobs, ahead)?);
         }
         let mut saved = Vec::new();
         for aim in AIMS {
             let spec = ForecastSpec { service_level: aim, ..ForecastSpec::default() };
-            let ahead = Ahead { forecast: Some(spec), ..Ahead::default() };
+            let ahead = Proactive { forecast: Some(spec), ..Proactive::default() };
             let label = format!("forecast-{:.1}%", f64::from(aim) / 10.0);
             let point = measure(args, &name, label, &jobs, ahead)?;
             let still = idle_of_static(&statics, point.gang_hit_rate);
@@ -114,7 +114,7 @@ fn measure(
     trace: &str,
     pool: String,
     jobs: &[Job],
-    ahead: Ahead,
+    ahead: Proactive,
 ) -> anyhow::Result<Point> {
     let (mut spec, model): (PoolSpec, CloudModel) = model::endless(IDLE_AFTER);
     spec.ahead = ahead;

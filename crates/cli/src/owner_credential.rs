@@ -27,7 +27,7 @@ pub(crate) fn random_token() -> anyhow::Result<String> {
 /// The token of a data directory, created if there is none. The directory is made private first.
 pub(crate) fn owner_token(data: &Path) -> anyhow::Result<String> {
     let failed = || format!("{} cannot be used", data.display());
-    muster_local::private_directory(data).with_context(failed)?;
+    muster_local::make_private_directory(data).with_context(failed)?;
     let path = data.join(TOKEN);
     if !path.exists() {
         // Of two processes that start at once one creates the token, and the other reads it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_local::Local;
-use muster_server::{GangName, Host, Kind, WhichLogs};
+use muster_server::{GangName, Host, Kind, LogQuery};
 
 use crate::commands::run;
 
@@ -16,7 +16,7 @@ pub(crate) async fn stream_output(local: Arc<Local>, name: String, mut line: imp
     let Some((namespace, short)) = name.split_once('/') else { return };
     let gang = GangName { namespace: namespace.to_owned(), name: short.to_owned() };
     for attempt in 1.. {
-        let which = WhichLogs { attempt: Some(attempt), follow: true, ..WhichLogs::default() };
+        let which = LogQuery { attempt: Some(attempt), follow: true, ..LogQuery::default() };
         let mut printed = loop {
             // Checked before reading the logs: a run that begins just before the gang is over is not missed.
             let over = run::is_over(local.board().get(Kind::Gang, &name).as_deref());

@@ -56,7 +56,7 @@ impl Forecaster {
     }
 
     /// Events for the World, one per pool with a new forecast. A pool with too little history gets none.
-    pub fn look(&mut self, world: &World, now: Time) -> Vec<Event> {
+    pub fn forecast(&mut self, world: &World, now: Time) -> Vec<Event> {
         self.due = Some(now + STEP);
         let mut said = Vec::new();
         for (idx, pool) in world.pools().iter() {
@@ -74,7 +74,7 @@ impl Forecaster {
                     self.models.len() - 1
                 }
             };
-            if let Some(outlook) = self.models[at].look(pool, since, now) {
+            if let Some(outlook) = self.models[at].forecast(pool, since, now) {
                 said.push(Event::Expected { pool: pool.spec.name.clone(), outlook });
             }
         }
@@ -96,7 +96,7 @@ impl PoolModel {
         }
     }
 
-    fn look(&mut self, pool: &Pool, since: Time, now: Time) -> Option<proactive::Outlook> {
+    fn forecast(&mut self, pool: &Pool, since: Time, now: Time) -> Option<proactive::PoolForecast> {
         let all = pool.demand.arrivals();
         let new = all.partition_point(|arrival| arrival.at <= self.learned);
         let seen = |arrival: &muster_core::demand::Arrival| Arrival {
@@ -127,7 +127,7 @@ impl PoolModel {
         }
         self.holds = matches!(found.model, Model::Independent(_)).then(|| now + REPUBLISH);
         // Valid until the next forecast and, should that fail, for a while after.
-        Some(proactive::Outlook { from: now, step: Span::hours(1), nodes: vec![found.now()] })
+        Some(proactive::PoolForecast { from: now, step: Span::hours(1), nodes: vec![found.now()] })
     }
 }
 

@@ -230,7 +230,7 @@ impl Host {
     fn forecast_demand(&mut self) {
         let now = self.now();
         if self.forecaster.due(&self.world, now).is_some_and(|due| due <= now) {
-            for expected in self.forecaster.look(&self.world, now) {
+            for expected in self.forecaster.forecast(&self.world, now) {
                 self.apply_event(&expected);
             }
         }

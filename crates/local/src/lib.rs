@@ -25,11 +25,11 @@ pub use host::local::{EndError, Local, Options, StartError};
 pub use intake::manifests::{Intake, check_files, read_files};
 #[doc(hidden)]
 pub use keeper::fuzzing;
-pub use keeper::processes::gate::{AsWhom, gate};
+pub use keeper::processes::gate::{MemberIdentity, gate};
 pub use keeper::processes::mpi_door::door;
 pub use keeper::run::keeper::keep;
 pub use nodes::machine::{Machine, this_machine};
 pub use nodes::simulated_cloud::cloud_of;
 pub use store::database::StoreError;
-pub use system::file_permissions::{directory as private_directory, keep_private};
+pub use system::file_permissions::{directory as make_private_directory, make_files_private};
 pub use system::unix_user::{check_user, may_change_user};

@@ -52,17 +52,17 @@ pub fn duration(world: &World, gang: &Gang, belief: Belief) -> Span {
     let estimate = gang.spec.expected_duration;
     match belief {
         Belief::Upper => {
-            let said = gang.spec.said_duration();
+            let said = gang.spec.estimated_duration();
             Span((said.0 as f64 * world.history().upper_share()).ceil() as u64).min(said)
         }
-        Belief::Estimate => gang.spec.said_duration(),
+        Belief::Estimate => gang.spec.estimated_duration(),
         Belief::LastTwo => match gang.recent.as_slice() {
             [last, before, ..] if before.lasted > Span::ZERO => {
                 // Whole seconds, as logs keep them.
                 let mean = Span((last.lasted.0 + before.lasted.0) / 2 / 1_000 * 1_000);
                 estimate.map_or(mean, |estimate| mean.min(estimate))
             }
-            _ => gang.spec.said_duration(),
+            _ => gang.spec.estimated_duration(),
         },
     }
 }
@@ -89,7 +89,7 @@ fn believed_end(
     let end_if = |takes: Span| if runs { gang.end_if(takes) } else { now + gang.lasts_if(takes) };
     let mut first = duration(world, gang, belief);
     if belief == Belief::Upper && outlived(end_if(first)) {
-        first = gang.spec.said_duration();
+        first = gang.spec.estimated_duration();
     }
     let said = gang.spec.expected_duration;
     let mut end = end_if(first);
@@ -101,7 +101,7 @@ fn believed_end(
         end = end_if(said.map_or(stretched, |said| stretched.min(said.max(first))));
     }
     if outlived(end) {
-        end = end_if(gang.spec.said_duration().max(first));
+        end = end_if(gang.spec.estimated_duration().max(first));
     }
     // Past even the estimate: a tenth of its age longer, and at least a minute.
     let started = match gang.phase {
@@ -125,7 +125,7 @@ pub fn lasts(world: &World, gang: &Gang, belief: Belief) -> Span {
 /// estimate or the same size count more, older ones less; the part of their estimates that all users' runs took
 /// counts as one more run.
 pub fn likely(world: &World, gang: &Gang, now: Time) -> Span {
-    let estimate = gang.spec.said_duration();
+    let estimate = gang.spec.estimated_duration();
     let members = gang.spec.min_members();
     let root = |span: Span| span.as_secs_f64().max(10.0).sqrt();
     let mut sum = root(Span((estimate.0 as f64 * world.history().usual_share()) as u64));

@@ -176,7 +176,7 @@ impl<'w> Bookings<'w> {
         let mut others: Vec<(Time, Change)> = Vec::new();
         // A victim that leaves since this cycle ends no later than that; where its seats are taken over, nothing is
         // freed.
-        let mut as_said = world.said_ends().peekable();
+        let mut as_said = world.estimated_ends().peekable();
         // Ends by estimate are in order already, except for gangs that have outlived their estimates.
         while let Some((_, id)) =
             as_said.next_if(|(said, _)| belief != Belief::Estimate || *said <= cycle.now)

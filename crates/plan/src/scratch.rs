@@ -269,8 +269,8 @@ impl<'w> Scratch<'w> {
     /// Frees seats; on nodes that cannot be used, or are too small for the members on them, nothing changes.
     pub fn rise(&mut self, gang: &Gang, seats: &[Seat]) {
         self.uncount_spread(gang, seats);
-        if seats.iter().any(|seat| self.is_cramped(seat.node)) {
-            let there = |seat: &Seat| !self.is_cramped(seat.node);
+        if seats.iter().any(|seat| self.is_overcommitted(seat.node)) {
+            let there = |seat: &Seat| !self.is_overcommitted(seat.node);
             let seats: Vec<Seat> = seats.iter().copied().filter(there).collect();
             return self.change(gang, &seats, NodeState::rise);
         }
@@ -292,7 +292,7 @@ impl<'w> Scratch<'w> {
         let on_nodes = seats.chunk_by(|a, b| a.node == b.node);
         let taken = on_nodes.filter(|on_node| !self.has_all(gang, on_node)).map(|on| on[0].node);
         let taken: SmallVec<[NodeIdx; 4]> = taken.collect();
-        let is_over = |seat: &Seat| self.is_cramped(seat.node) || taken.contains(&seat.node);
+        let is_over = |seat: &Seat| self.is_overcommitted(seat.node) || taken.contains(&seat.node);
         if !seats.iter().any(is_over) {
             return self.sit(gang, seats);
         }
@@ -308,8 +308,8 @@ impl<'w> Scratch<'w> {
         state.is_none_or(|state| state.has_free_all(on_node, sig))
     }
     /// Whether a node is too small for all members on it, or assigned to it.
-    pub fn is_cramped(&self, node: NodeIdx) -> bool {
-        self.world.is_cramped(node) || self.sat_over.binary_search(&node).is_ok()
+    pub fn is_overcommitted(&self, node: NodeIdx) -> bool {
+        self.world.is_overcommitted(node) || self.sat_over.binary_search(&node).is_ok()
     }
 
     /// Frees the seats of several gangs at once; the same as one after the other, with each node changed once.
@@ -318,7 +318,7 @@ impl<'w> Scratch<'w> {
         let mut seats: Vec<(NodeIdx, SigIdx, &Seat)> = Vec::new();
         for (gang, mine) in leaving {
             self.uncount_spread(gang, mine);
-            let here = mine.iter().filter(|seat| !self.is_cramped(seat.node));
+            let here = mine.iter().filter(|seat| !self.is_overcommitted(seat.node));
             seats.extend(here.map(|seat| (seat.node, gang.sigs[usize::from(seat.role)], seat)));
         }
         seats.sort_by_key(|(node, ..)| *node);

@@ -39,7 +39,7 @@ pub trait Host: Send + Sync + 'static {
     /// Reports usage.
     fn usage(&self, asked: UsageRequest) -> Answer<Vec<Usage>>;
     /// Opens the output of members.
-    fn logs(&self, gang: GangName, which: WhichLogs) -> Answer<Logs>;
+    fn logs(&self, gang: GangName, which: LogQuery) -> Answer<Logs>;
     /// The host's own metrics, in the Prometheus text format.
     fn metrics(&self) -> String;
 }
@@ -218,7 +218,7 @@ pub struct Usage {
 
 /// Which logs to read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct WhichLogs {
+pub struct LogQuery {
     /// Only the member with this rank.
     pub member: Option<u32>,
     /// An earlier attempt; the latest when absent.

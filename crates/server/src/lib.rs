@@ -40,8 +40,8 @@ pub use board::size::weight;
 pub use config::{Config, PORT, Tls};
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use host::{
-    Answer, Applied, AppliedEffect, Change, GangName, Host, LogPart, Logs, Refused, Usage, UsageBy,
-    UsageRequest, WhatIf, WhichLogs, Why,
+    Answer, Applied, AppliedEffect, Change, GangName, Host, LogPart, LogQuery, Logs, Refused,
+    Usage, UsageBy, UsageRequest, WhatIf, Why,
 };
 pub use idempotency::store::{
     ANSWER_RETENTION_MS, IdempotencyKey, IdempotencyStore, InMemoryStore, StoredAnswer,
@@ -52,8 +52,3 @@ pub use routing::routes::router;
 pub use serve::listen::{Bound, ServeError, bind, serve};
 pub use serve::shutdown::Shutdown;
 pub use serve::tls::TlsError;
-
-// Former names, until every crate uses the new ones.
-pub use board::feed::Note as Said;
-pub use board::objects::{FeedRead as Found, FeedReader as Reader};
-pub use host::AppliedEffect as Effect;

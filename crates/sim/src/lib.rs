@@ -23,7 +23,6 @@ pub mod packing;
 
 pub mod faults;
 
-pub use accounts as meter;
 pub use host::{Setup, Sim, SimOptions, Step};
 pub use job::Job;
 pub use report::summary;

@@ -19,7 +19,7 @@ pub struct Apart {
 }
 
 /// Splits every gang into its members.
-pub fn take_apart(jobs: &[Job]) -> Apart {
+pub fn split_gangs(jobs: &[Job]) -> Apart {
     let mut apart = Apart { jobs: Vec::new(), group_of: Vec::new() };
     for (group, job) in jobs.iter().enumerate() {
         for role in &job.gang.roles {
@@ -57,7 +57,7 @@ pub struct Together {
 }
 
 /// Joins the outcomes of members, gang by gang. Members whose group never completed waited until `now`.
-pub fn put_together(
+pub fn join_outcomes(
     apart: &Apart,
     outcomes: &[Outcome],
     groups: usize,

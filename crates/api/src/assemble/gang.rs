@@ -134,7 +134,8 @@ pub fn assemble(
     let mut assembled = Assembled { spec, roles: Vec::new(), absent, wanted };
     // One who says so speaks for all: they start together, and nobody can be stopped for some of them.
     let mut templates = templates.unwrap_or_default().iter();
-    assembled.spec.disruption.gentle |= templates.any(|role| role.template.is_gentle());
+    assembled.spec.disruption.never_preempts |=
+        templates.any(|role| role.template.never_preempts());
     for role in roles {
         let left = role.most - role.done;
         countable(&role.request, left)?;
@@ -175,7 +176,7 @@ pub(super) fn spec(name: &str, terms: &Terms) -> GangSpec {
         cost_of_waiting: None,
         disruption: Disruption {
             preemptible: terms.preemptible.unwrap_or(true),
-            gentle: terms.gentle,
+            never_preempts: terms.never_preempts,
             ..Disruption::default()
         },
         scaling: Scaling::default(),

@@ -89,7 +89,7 @@ fn joint(sides: &[Side<'_>]) -> Result<Terms, Unassembled> {
         required,
         preferred: terms().find_map(|one| one.preferred.clone()),
         preemptible: Some(terms().all(|one| one.preemptible.unwrap_or(true))),
-        gentle: terms().any(|one| one.gentle),
+        never_preempts: terms().any(|one| one.never_preempts),
         ..Terms::default()
     })
 }

@@ -42,7 +42,7 @@ pub(crate) fn terms(spec: &Json<'_>) -> Terms {
         priority_class: spec.text("priorityClassName").map(Into::into),
         priority: spec.whole("priority"),
         required: keys.first().and_then(|key| key.text("key")).map(Level::key),
-        gentle: spec.text("preemptionPolicy") == Some(NEVER),
+        never_preempts: spec.text("preemptionPolicy") == Some(NEVER),
         whole: whole(spec),
         unknown: composite(spec).into_iter().collect(),
         ..Terms::default()

@@ -55,7 +55,7 @@ pub struct Terms {
     pub preemptible: Option<bool>,
     /// Whether nobody is stopped for its priority.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub gentle: bool,
+    pub never_preempts: bool,
     /// Whether it is disrupted as a whole; otherwise member by member.
     pub whole: Option<bool>,
     /// Whether it is held back by its owner.
@@ -85,7 +85,7 @@ impl Terms {
             required: self.required.or(other.required),
             preferred: self.preferred.or(other.preferred),
             preemptible: self.preemptible.or(other.preemptible),
-            gentle: self.gentle || other.gentle,
+            never_preempts: self.never_preempts || other.never_preempts,
             whole: self.whole.or(other.whole),
             suspended: self.suspended || other.suspended,
             unknown: if self.unknown.is_empty() { other.unknown } else { self.unknown },

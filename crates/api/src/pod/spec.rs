@@ -79,7 +79,7 @@ pub struct PodSpec {
 
 impl PodSpec {
     /// Whether nobody is to be stopped for its priority.
-    pub fn is_gentle(&self) -> bool {
+    pub fn never_preempts(&self) -> bool {
         self.preemption_policy.as_deref() == Some(NEVER)
     }
 }

@@ -54,7 +54,7 @@ fn what_may_be_done_to_the_gang_of_the_design_page() {
         min_runtime: Span::mins(30),
         grace: Span::mins(2),
         checkpoint: Some(checkpoint),
-        gentle: false,
+        never_preempts: false,
     };
     assert_eq!(spec.disruption, disruption);
     assert_eq!(spec.scaling, Scaling { efficiency: 900, resize: Span::secs(45) });

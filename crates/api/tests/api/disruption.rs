@@ -38,13 +38,13 @@ fn who_says_nothing_may_be_stopped_for_a_higher_priority() {
 
 #[test]
 fn who_says_nothing_has_others_of_lower_priority_stopped() {
-    for (fields, gentle) in [
+    for (fields, never_preempts) in [
         ("", false),
         ("  disruption: {preempts: true}", false),
         ("  disruption: {preempts: false}", true),
         ("  disruption: {preemptible: false}", false),
     ] {
-        assert_eq!(gang(fields).disruption.gentle, gentle, "{fields}");
+        assert_eq!(gang(fields).disruption.never_preempts, never_preempts, "{fields}");
     }
 }
 

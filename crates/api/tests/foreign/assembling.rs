@@ -453,16 +453,16 @@ spec:
     Master: {{replicas: 1, template: {{spec: {{{policy}containers: [{{resources: {{requests: {{cpu: 1}}}}}}]}}}}}}
     Worker: {{replicas: 4, template: {{spec: {{containers: [{{resources: {{requests: {{cpu: 1}}}}}}]}}}}}}"))
     };
-    for (policy, said, gentle) in [
+    for (policy, said, never_preempts) in [
         ("", false, false),
         ("preemptionPolicy: PreemptLowerPriority, ", false, false),
         ("preemptionPolicy: Never, ", false, true),
         ("", true, true),
         ("preemptionPolicy: PreemptLowerPriority, ", true, true),
     ] {
-        let terms = Terms { gentle: said, ..Terms::default() };
+        let terms = Terms { never_preempts: said, ..Terms::default() };
         let spec = made(&terms, &[], Some(&roles(policy))).unwrap().spec;
-        assert_eq!(spec.disruption.gentle, gentle, "{policy} {said}");
+        assert_eq!(spec.disruption.never_preempts, never_preempts, "{policy} {said}");
     }
 }
 

@@ -543,7 +543,7 @@ fn queues() {
 
 #[test]
 fn a_native_group_says_whether_anybody_is_stopped_for_it() {
-    for (said, gentle) in [
+    for (said, never_preempts) in [
         ("", false),
         (", preemptionPolicy: PreemptLowerPriority", false),
         (", preemptionPolicy: Never", true),
@@ -552,7 +552,7 @@ fn a_native_group_says_whether_anybody_is_stopped_for_it() {
             yaml(&format!("{{spec: {{schedulingPolicy: {{gang: {{minCount: 2}}}}{said}}}}}"));
         let terms =
             terms(Dialect::Native, &object, &GpuNames::default()).expect("it is understood");
-        assert_eq!((terms.gentle, terms.unheard), (gentle, Vec::new()), "{said}");
+        assert_eq!((terms.never_preempts, terms.unheard), (never_preempts, Vec::new()), "{said}");
     }
 }
 

@@ -79,7 +79,7 @@ fn united(groups: &[(&str, Terms, &[&str])]) -> String {
     let spec = &gang.spec;
     let closeness = spec.closeness.as_ref().map_or(String::new(), |level| format!(", {level:?}"));
     let stops = if spec.disruption.preemptible { "" } else { ", stays" };
-    let stops = if spec.disruption.gentle { ", stops nobody" } else { stops };
+    let stops = if spec.disruption.never_preempts { ", stops nobody" } else { stops };
     let first = format!("queue {}, priority {}{closeness}{stops}", spec.queue, spec.priority);
     format!("{first}\n{}", shown(&Ok(gang)))
 }
@@ -202,8 +202,8 @@ fn groups_that_start_together_are_one_gang() {
 #[test]
 fn one_group_for_which_nobody_is_stopped_speaks_for_all() {
     let one: &[&str] = &["- 0 cpu: 1"];
-    for (gentle, told) in [(false, ""), (true, ", stops nobody")] {
-        let terms = Terms { gentle, ..min(1) };
+    for (never_preempts, told) in [(false, ""), (true, ", stops nobody")] {
+        let terms = Terms { never_preempts, ..min(1) };
         let made = united(&[("ns/a", min(1), one), ("ns/b", terms, one)]);
         assert_eq!(made.lines().next(), Some(&*format!("queue default, priority 0{told}")));
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args as ClapArgs;
-use muster_local::AsWhom;
+use muster_local::MemberIdentity;
 
 /// Supervise the members of one run of a gang. Started by Muster itself.
 #[derive(ClapArgs)]
@@ -50,7 +50,7 @@ pub(crate) fn keep(args: &KeepArgs) -> ExitCode {
 
 pub(crate) fn gate(args: &GateArgs) -> ExitCode {
     let GateArgs { umask, run_as, directory, command } = args;
-    let whom = AsWhom { umask: *umask, user: run_as.clone(), directory: directory.clone() };
+    let whom = MemberIdentity { umask: *umask, user: run_as.clone(), directory: directory.clone() };
     muster_local::gate(command, &whom)
 }
 

@@ -70,7 +70,7 @@ const INFEASIBLE_TIMEOUT: Duration = Duration::from_secs(2);
 const OUTPUT_DRAIN: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    muster_local::keep_private();
+    muster_local::make_files_private();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let data = match &args.data {
@@ -161,7 +161,7 @@ async fn run_gangs(args: &Args, data: PathBuf) -> anyhow::Result<()> {
 /// Follows gangs until all of them are over. A signal cancels them; returns whether one arrived.
 async fn follow(
     local: &Local,
-    mut reader: muster_server::Reader,
+    mut reader: muster_server::FeedReader,
     gangs: &[String],
     me: &Caller,
     signals: &mut Signals,
@@ -278,7 +278,7 @@ async fn show_logs(local: &Local, name: &str) {
     const LINES: usize = 20;
     let Some((namespace, short)) = name.split_once('/') else { return };
     let gang = GangName { namespace: namespace.to_owned(), name: short.to_owned() };
-    let which = muster_server::WhichLogs { tail: Some(LINES), ..Default::default() };
+    let which = muster_server::LogQuery { tail: Some(LINES), ..Default::default() };
     let Ok(mut logs) = local.logs(gang, which).await else { return };
     let mut first = true;
     while let Some(part) = logs.recv().await {

@@ -86,7 +86,7 @@ Then, in another terminal: muster submit job.yaml; muster get gangs; muster logs
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Before other threads exist, and before anything is written.
-    muster_local::keep_private();
+    muster_local::make_files_private();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
@@ -203,7 +203,7 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
     let options = options(args, data.clone())?;
     let local = Arc::new(Local::start(&options, Vec::new(), tokio::runtime::Handle::current())?);
     let audit = Arc::new(AuditLog::open(&data.join(AUDIT)).context("the audit log")?);
-    let bound = bound.with_memory(local.clone()).with_audit(audit.clone());
+    let bound = bound.with_idempotency_store(local.clone()).with_audit(audit.clone());
     let applied = local.take(Caller::admin("up"), intake, false).await;
     for one in applied.map_err(run::refused)? {
         one.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use muster_core::money::Money;
 use muster_core::time::{Span, Time};
 use muster_plan::{Policy, QueueOrder};
-use muster_sim::naive::{put_together, take_apart};
+use muster_sim::naive::{join_outcomes, split_gangs};
 use muster_sim::{Setup, Sim, SimOptions};
 use serde::Serialize;
 
@@ -40,13 +40,13 @@ pub(crate) struct Comparison {
 /// Runs the workload without gangs and compares it with `sim`.
 pub(crate) fn compare(setup: Setup, sim: &Sim, seed: u64) -> anyhow::Result<Comparison> {
     let jobs = setup.jobs.clone();
-    let apart = take_apart(&jobs);
+    let apart = split_gangs(&jobs);
     let policy = Policy { order: QueueOrder::FifoOvertake, ..Policy::default() };
     let options =
         SimOptions { seed, barrier: Some(apart.group_of.clone()), ..SimOptions::default() };
     let mut naive = Sim::new(Setup { jobs: apart.jobs.clone(), ..setup }, policy, options)?;
     naive.run(sim.now() + PATIENCE);
-    let together = put_together(&apart, naive.accounts().outcomes(), jobs.len(), naive.now());
+    let together = join_outcomes(&apart, naive.accounts().outcomes(), jobs.len(), naive.now());
     let gangs =
         jobs.iter().zip(sim.accounts().outcomes()).zip(&together).map(|((job, outcome), naive)| {
             Row {

@@ -66,7 +66,7 @@ pub(crate) fn resizing(world: &World, gang: GangId, from: u32, to: u32) -> (&'st
         _ if to < from => "shrink",
         _ => "resize",
     };
-    let order = world.makes_way_for(gang).and_then(|order| world.orders().get(&order));
+    let order = world.preempted_for(gang).and_then(|order| world.orders().get(&order));
     let room = order.map(|order| words::gang(world, order.spec.gang));
     let room = room.map_or_else(String::new, |name| format!(", to make room for {name}"));
     (word, format!("from {from} to {}{room}", count(to as usize, "member")))

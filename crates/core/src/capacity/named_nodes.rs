@@ -13,13 +13,13 @@ use crate::hardware::topology::HOSTNAME;
 
 /// The name class of a node: the same for all nodes that are in the same lists of a signature.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Mention(u32);
+pub struct NameClass(u32);
 
-impl Mention {
+impl NameClass {
     /// The class of a node that has no name yet.
     pub const NAMELESS: Self = Self(0);
     /// The class of a node whose name is in no list.
-    pub const NOWHERE: Self = Self(1);
+    pub const UNLISTED: Self = Self(1);
 }
 
 /// One requirement.
@@ -34,11 +34,11 @@ enum Check {
 }
 
 /// Names and their classes.
-type Names = Vec<(Arc<str>, Mention)>;
+type Names = Vec<(Arc<str>, NameClass)>;
 
 /// A node as the requirements see it.
 pub(crate) struct Seen<'a> {
-    pub(crate) mention: Mention,
+    pub(crate) mention: NameClass,
     /// The value of any label, including the name.
     pub(crate) value_of: &'a dyn Fn(&str) -> Option<Arc<str>>,
 }
@@ -90,16 +90,16 @@ impl Checks {
     }
 
     /// Every listed name and its class; none when names are compared as numbers.
-    pub(crate) fn mentioned(&self) -> Option<&[(Arc<str>, Mention)]> {
+    pub(crate) fn mentioned(&self) -> Option<&[(Arc<str>, NameClass)]> {
         (!self.by_number).then_some(&self.names)
     }
 
     /// The class of a name.
-    pub(crate) fn mention(&self, name: Option<&Arc<str>>) -> Mention {
-        let Some(name) = name else { return Mention::NAMELESS };
+    pub(crate) fn mention(&self, name: Option<&Arc<str>>) -> NameClass {
+        let Some(name) = name else { return NameClass::NAMELESS };
         match self.names.binary_search_by(|(other, _)| (**other).cmp(name)) {
             Ok(at) => self.names[at].1,
-            Err(_) => Mention::NOWHERE,
+            Err(_) => NameClass::UNLISTED,
         }
     }
 
@@ -121,7 +121,7 @@ impl Checks {
                 let lists = &self.lists[node.mention.0 as usize];
                 lists.binary_search(list).is_ok() == *wanted
             }
-            Check::Name { wanted } => (node.mention != Mention::NAMELESS) == *wanted,
+            Check::Name { wanted } => (node.mention != NameClass::NAMELESS) == *wanted,
             Check::Label(requirement) => {
                 requirement.holds((node.value_of)(&requirement.key).as_deref())
             }
@@ -145,7 +145,7 @@ fn sorted(mut pairs: Vec<(Arc<str>, u32)>) -> (Names, Vec<Vec<u32>>) {
         if lists.last() != Some(&mentions) {
             lists.push(mentions);
         }
-        names.push((name, Mention(lists.len() as u32 - 1)));
+        names.push((name, NameClass(lists.len() as u32 - 1)));
     }
     names.sort_unstable();
     (names, lists)
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(mention("a"), mention("b"));
         assert_eq!(mention("c"), mention("d"));
         assert_ne!(mention("a"), mention("c"));
-        assert_eq!(mention("e"), Mention::NOWHERE);
+        assert_eq!(mention("e"), NameClass::UNLISTED);
         assert_eq!(checks.mentioned().map(<[_]>::len), Some(4));
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::capacity::named_nodes::{Checks, Mention, Seen};
+use crate::capacity::named_nodes::{Checks, NameClass, Seen};
 use crate::capacity::state::NodeState;
 use crate::hardware::constraint::{Constraints, Requirement};
 use crate::hardware::device::{GpuRequest, WHOLE};
@@ -103,14 +103,14 @@ impl Signature {
         shape: &NodeShape,
         topology: &Topology,
         leaf: DomainIdx,
-        mention: Mention,
+        mention: NameClass,
     ) -> Option<i32> {
         self.score_of(shape, topology, leaf, mention, None)
     }
 
     /// Nodes that its constraints name, sorted by name; all others are alike. None when every name is a case of its
     /// own.
-    pub fn mentioned(&self) -> Option<&[(Arc<str>, Mention)]> {
+    pub fn mentioned(&self) -> Option<&[(Arc<str>, NameClass)]> {
         self.checks.mentioned()
     }
 
@@ -119,7 +119,7 @@ impl Signature {
         shape: &NodeShape,
         topology: &Topology,
         leaf: DomainIdx,
-        mention: Mention,
+        mention: NameClass,
         name: Option<&Arc<str>>,
     ) -> Option<i32> {
         let constraints = &self.key.constraints;

@@ -13,13 +13,13 @@ use crate::units::time::{Span, Time};
 
 /// Average usage of one queue.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Past {
+pub struct DecayedUsage {
     at: Time,
     gpu_milli: f64,
     amounts: SmallVec<[f64; 4]>,
 }
 
-impl Past {
+impl DecayedUsage {
     /// Average GPUs, in thousandths of a device.
     pub fn gpu_milli(&self) -> f64 {
         self.gpu_milli
@@ -29,7 +29,7 @@ impl Past {
         self.amounts.get(resource.index()).copied().unwrap_or(0.0)
     }
     /// The average at a later time, if `usage` was held since.
-    pub fn later(&self, usage: &Usage, half_life: Span, now: Time) -> Past {
+    pub fn later(&self, usage: &Usage, half_life: Span, now: Time) -> DecayedUsage {
         let mut later = self.clone();
         later.settle(usage, half_life, now);
         later
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn usage_counts_half_after_a_half_life() {
         let (day, held) = (Span::hours(24), Usage { gpu_milli: 8_000, ..Usage::default() });
-        let mut past = Past::default();
+        let mut past = DecayedUsage::default();
         past.settle(&held, day, Time::ZERO + day);
         assert!((past.gpu_milli() - 4_000.0).abs() < 1e-6, "half of it after one day");
         let idle = past.later(&Usage::default(), day, Time::ZERO + day.saturating_mul(2));

@@ -12,7 +12,7 @@ use crate::objects::gang::GangSpec;
 use crate::objects::node::NodeSpec;
 use crate::objects::order::{ClaimFailure, OrderSpec};
 use crate::objects::pool::PoolSpec;
-use crate::objects::proactive::Outlook;
+use crate::objects::proactive::PoolForecast;
 use crate::objects::queue::QueueSpec;
 use crate::units::time::Time;
 
@@ -48,7 +48,7 @@ pub enum Event {
         /// Since when, if it was not known to run.
         since: Time,
         /// Where all members that are not done run.
-        sitting: Vec<Sitting>,
+        sitting: Vec<RoleSeats>,
     },
     /// Seats of a running gang are free again: their members are gone or leaving, and its owner does not want them
     /// replaced. Refused where too few would be left.
@@ -56,7 +56,7 @@ pub enum Event {
         /// The gang.
         gang: GangId,
         /// The seats given back.
-        seats: Vec<Sitting>,
+        seats: Vec<RoleSeats>,
     },
     /// Seats that a gang gives up first when it has to shrink, replacing those reported before: their members are
     /// gone, leaving, or no longer wanted by the gang's owner.
@@ -64,7 +64,7 @@ pub enum Event {
         /// The gang.
         gang: GangId,
         /// The seats.
-        seats: Vec<Sitting>,
+        seats: Vec<RoleSeats>,
     },
     /// A gang has waited for longer than this World knows: it keeps its place, and its wait counts.
     GangWaits {
@@ -90,7 +90,7 @@ pub enum Event {
         /// Its spec.
         spec: GangSpec,
         /// Its seats, replacing those it had: on capacity of its own, or on free capacity.
-        sitting: Vec<Sitting>,
+        sitting: Vec<RoleSeats>,
     },
     /// A claim was found that is not known. It is unassigned.
     ClaimFound {
@@ -165,7 +165,7 @@ pub enum Event {
         /// The pool.
         pool: Arc<str>,
         /// Free nodes wanted over time.
-        outlook: Outlook,
+        outlook: PoolForecast,
     },
     /// A decision of the planner that the host is about to carry out.
     Decided(Action),
@@ -186,7 +186,7 @@ impl Event {
 
 /// Members of a role that a host observes on a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Sitting {
+pub struct RoleSeats {
     /// Their role, by place in the gang's list.
     pub role: u16,
     /// Their node.

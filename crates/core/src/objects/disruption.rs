@@ -59,7 +59,7 @@ pub struct Disruption {
     /// Whether it never preempts by priority (`preemptionPolicy: Never`): its priority gives it a place in the queue
     /// and nothing else. Its queue's guarantee and time slices still apply, because they belong to the queue.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub gentle: bool,
+    pub never_preempts: bool,
 }
 
 impl Disruption {

@@ -8,7 +8,7 @@ use crate::hardware::constraint::Constraints;
 use crate::hardware::device::{DeviceSet, GpuRequest, WHOLE};
 use crate::hardware::resource::NamedAmounts;
 use crate::id::{NodeIdx, OrderId, QueueIdx, SigIdx};
-use crate::messages::event::Sitting;
+use crate::messages::event::RoleSeats;
 use crate::messages::plan::StopReason;
 pub use crate::objects::disruption::{Checkpoint, Disruption, Signal};
 use crate::objects::progress::{Progress, Scaling, stretched};
@@ -160,11 +160,11 @@ impl GangSpec {
         self.disruption.preemptible && (!self.is_rigid() || self.disruption.checkpoint.is_some())
     }
     /// Whether it could ever give up seats for other gangs, all or some.
-    pub fn is_disruptable(&self) -> bool {
+    pub fn may_be_victim(&self) -> bool {
         self.disruption.preemptible || !self.is_rigid()
     }
     /// The submitter's estimate of its run time; an hour where there is none.
-    pub fn said_duration(&self) -> Span {
+    pub fn estimated_duration(&self) -> Span {
         self.expected_duration.unwrap_or(ASSUMED_RUN_TIME)
     }
     /// The most members that its elastic roles can have, all of them together.
@@ -179,9 +179,9 @@ impl GangSpec {
     }
     /// The estimated run time with its minimum. Waiting gangs are compared by this: more than the minimum is promised
     /// to no gang.
-    pub fn said_with_least(&self) -> Span {
+    pub fn estimated_with_min(&self) -> Span {
         let speed = self.scaling.speed(self.least_elastic(), self.most_elastic());
-        stretched(self.said_duration(), speed)
+        stretched(self.estimated_duration(), speed)
     }
     /// The members it needs to start.
     pub fn min_members(&self) -> u32 {
@@ -274,7 +274,7 @@ pub struct Gang {
     pub seats: Vec<Seat>,
     /// Seats that are given up first when it has to shrink: their members are gone, leaving, or no longer wanted by
     /// the gang's owner. As reported by the host; never more than it has.
-    pub spare: Vec<Sitting>,
+    pub spare: Vec<RoleSeats>,
     /// Members being added or taken away, if any.
     pub resize: Option<Resize>,
     /// When its members last changed while it ran, or it last declined more.
@@ -301,10 +301,10 @@ pub struct Gang {
 
 impl Gang {
     /// When it ends by its estimate; none while it does not run.
-    pub fn said_end(&self) -> Option<Time> {
+    pub fn estimated_end(&self) -> Option<Time> {
         match self.phase {
             Phase::Admitted { .. } | Phase::Running { .. } => {
-                Some(self.end_if(self.spec.said_duration()))
+                Some(self.end_if(self.spec.estimated_duration()))
             }
             Phase::Waiting | Phase::Assembling(_) | Phase::Stopping => None,
         }
@@ -324,8 +324,8 @@ impl Gang {
         stretched(takes, self.speed_with(self.spec.least_elastic()))
     }
     /// How long it runs by its estimate if it starts now with its minimum.
-    pub fn said_to_last(&self) -> Span {
-        self.lasts_if(self.spec.said_duration())
+    pub fn estimated_run_time(&self) -> Span {
+        self.lasts_if(self.spec.estimated_duration())
     }
     /// How long it pauses when it starts, to restore its checkpoint.
     pub fn pause_at_start(&self) -> Span {
@@ -365,7 +365,7 @@ impl Gang {
     pub fn spare_seats(&self) -> Vec<Seat> {
         let mut left = self.spare.clone();
         let goes_first = |seat: &&Seat| {
-            let same = |one: &&mut Sitting| (one.role, one.node) == (seat.role, seat.node);
+            let same = |one: &&mut RoleSeats| (one.role, one.node) == (seat.role, seat.node);
             let one = left.iter_mut().find(same).filter(|one| one.members >= seat.members);
             one.map(|one| one.members -= seat.members).is_some()
         };

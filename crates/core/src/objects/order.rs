@@ -124,7 +124,7 @@ impl Claim {
         }
     }
     /// Whether a gang may be promised its node: it is unassigned, and is coming or can be started again.
-    pub fn is_for_anybody(&self) -> bool {
+    pub fn is_unassigned(&self) -> bool {
         let coming = self.stage().is_some() || self.state == ClaimState::Stopped;
         coming && self.order.is_none() && !self.releasing && !self.retiring
     }
@@ -154,7 +154,7 @@ pub struct Reservation {
 
 /// The seats that a victim gives up for another gang.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct MakesWay {
+pub struct VictimSeats {
     /// The victim.
     pub gang: GangId,
     /// Which seats. All it has if it is stopped.
@@ -180,7 +180,7 @@ pub struct OrderSpec {
     pub deadline: Time,
     /// The victims that give up seats for it, all of them or only those above their minimum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub after: Vec<MakesWay>,
+    pub after: Vec<VictimSeats>,
     /// What its nodes cost above the cheapest possible set, in thousandths of that; never too little.
     #[serde(default)]
     pub gap: u32,
@@ -220,7 +220,7 @@ pub struct Order {
     /// When it was placed.
     pub placed: Time,
     /// Victims that have not left yet.
-    pub after: Vec<MakesWay>,
+    pub after: Vec<VictimSeats>,
     /// Failed claims that were replaced instead of rolling the order back.
     pub top_ups: u32,
     /// Seats it holds already: those on nodes that were here, and those on claims that are ready.

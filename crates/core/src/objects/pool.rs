@@ -11,7 +11,7 @@ use crate::history::demand::Demand;
 use crate::history::health::Health;
 use crate::id::{ClaimId, ClassIdx, DomainIdx};
 use crate::objects::node::NodeSpec;
-use crate::objects::proactive::{Ahead, Consolidate, Outlook, Patience};
+use crate::objects::proactive::{Consolidate, PoolForecast, Proactive, Timeouts};
 use crate::units::calendar::Calendar;
 use crate::units::money::Money;
 use crate::units::time::Span;
@@ -146,7 +146,7 @@ pub struct PoolSpec {
     pub idle_after: Span,
     /// What it keeps ready ahead of need.
     #[serde(default)]
-    pub ahead: Ahead,
+    pub ahead: Proactive,
     /// What may be done about underused nodes.
     #[serde(default)]
     pub consolidate: Consolidate,
@@ -155,7 +155,7 @@ pub struct PoolSpec {
     pub expire_after: Option<Span>,
     /// How long each stage of a claim may take.
     #[serde(default)]
-    pub patience: Patience,
+    pub patience: Timeouts,
     /// Whether nodes may be bought so that elastic gangs can grow.
     #[serde(default)]
     pub grow: bool,
@@ -164,7 +164,7 @@ pub struct PoolSpec {
 impl PoolSpec {
     /// Whether it may keep idle nodes for longer than their idle time.
     pub fn keeps_nodes(&self) -> bool {
-        self.ahead != Ahead::default() || self.consolidate == Consolidate::Never
+        self.ahead != Proactive::default() || self.consolidate == Consolidate::Never
     }
 }
 
@@ -206,7 +206,7 @@ pub struct Pool {
     /// The calendars of its schedules, in their order.
     pub calendars: Vec<Calendar>,
     /// The forecast, if there is one.
-    pub outlook: Option<Outlook>,
+    pub outlook: Option<PoolForecast>,
     /// The demand for it.
     pub demand: Demand,
 }

@@ -68,7 +68,7 @@ impl Default for ForecastSpec {
 
 /// Everything a pool keeps ready ahead of need.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Ahead {
+pub struct Proactive {
     /// Nodes that run and are free, always.
     #[serde(default)]
     pub warm: u32,
@@ -92,7 +92,7 @@ pub struct Ahead {
 
 /// The forecast of one pool, as reported to the World.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Outlook {
+pub struct PoolForecast {
     /// When the first step begins.
     pub from: Time,
     /// How long a step is.
@@ -101,7 +101,7 @@ pub struct Outlook {
     pub nodes: Vec<u32>,
 }
 
-impl Outlook {
+impl PoolForecast {
     /// The most free nodes wanted at any time within `[from, to]`; none after the forecast ends.
     pub fn most_within(&self, from: Time, to: Time) -> u32 {
         let step = |at: Time| (at.since(self.from).0 / self.step.0.max(1)) as usize;
@@ -132,7 +132,7 @@ pub enum Consolidate {
 ///
 /// A provider that has not answered for so long will not give a better answer later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Patience {
+pub struct Timeouts {
     /// From request until the machine runs.
     pub launch: Span,
     /// From there until its node has joined.
@@ -141,7 +141,7 @@ pub struct Patience {
     pub gpus: Span,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self { launch: Span::mins(10), register: Span::mins(10), gpus: Span::mins(10) }
     }

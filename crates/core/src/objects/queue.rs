@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::hardware::resource::{Amounts, NamedAmounts};
-use crate::history::decayed_usage::Past;
+use crate::history::decayed_usage::DecayedUsage;
 use crate::id::{Id, QueueIdx, ResourceIdx};
 pub use crate::objects::allowed::{Allowed, Namespaces, NonPreemptible};
 use crate::units::time::{Span, Time};
@@ -183,7 +183,7 @@ pub struct Queue {
     /// What its gangs, and those of the queues below it, hold: running, admitted and reserved.
     pub usage: Usage,
     /// Its average usage, decayed.
-    pub past: Past,
+    pub past: DecayedUsage,
     /// What each user holds; kept only where there is a limit for users.
     pub users: BTreeMap<Arc<str>, Usage>,
     /// When its gangs were preempted or moved, within the last hour.

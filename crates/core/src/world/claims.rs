@@ -270,12 +270,12 @@ impl World {
 
     /// Whether a gang may be promised the node of this claim: it is unassigned and is coming or can be started again,
     /// and holds no members. A node in use that is not ready for a moment looks as if it were coming.
-    pub fn is_for_anybody(&self, id: ClaimId) -> bool {
+    pub fn is_unassigned(&self, id: ClaimId) -> bool {
         let unused = |claim: &Claim| {
             let node = claim.joined.and_then(|node| self.node(node));
             node.is_none_or(|node| !node.is_used())
         };
-        self.claims.get(&id).is_some_and(|claim| claim.is_for_anybody() && unused(claim))
+        self.claims.get(&id).is_some_and(|claim| claim.is_unassigned() && unused(claim))
     }
 
     /// Whether these claims are available: in progress and unassigned, or new with room for them in their pools.
@@ -283,7 +283,7 @@ impl World {
         let mut new: Vec<OfferingRef> = Vec::new();
         for (claim, offering) in claims {
             match self.claims.get(claim) {
-                Some(known) if known.offering == *offering && self.is_for_anybody(*claim) => {}
+                Some(known) if known.offering == *offering && self.is_unassigned(*claim) => {}
                 None if claim.0 >= self.next_claim => new.push(*offering),
                 _ => return Err(Stale::Order.into()),
             }

@@ -11,7 +11,7 @@ use crate::id::{GangId, QueueIdx, SigIdx};
 use crate::messages::event::{Refusal, Stale};
 use crate::messages::plan::StopReason;
 use crate::objects::gang::{Closeness, Gang, GangSpec, Phase, RoleSpec, Seat, members_of};
-use crate::objects::order::MakesWay;
+use crate::objects::order::VictimSeats;
 use crate::objects::progress::Progress;
 use crate::objects::queue::Usage;
 use crate::units::time::{Span, Time};
@@ -45,7 +45,7 @@ impl World {
             resize: None,
             resized: None,
             declined: None,
-            work: Progress::new(spec.said_duration()),
+            work: Progress::new(spec.estimated_duration()),
             measured: None,
             stop: None,
             evictions: 0,
@@ -61,12 +61,12 @@ impl World {
         let wants = gang.wants.clone();
         let id = self.gangs.push(Some(Box::new(gang)));
         let now = self.now;
-        let said = spec.said_with_least();
+        let said = spec.estimated_with_min();
         self.update_baseline(|baseline| baseline.submitted(now, id, wants, said));
         self.gang_by_name.insert(spec.name.clone(), id);
         *self.estimates.entry(said).or_default() += 1;
         self.live.insert(id);
-        self.disruptable += u32::from(spec.is_disruptable());
+        self.disruptable += u32::from(spec.may_be_victim());
         self.enqueue(id);
         Ok(())
     }
@@ -76,7 +76,7 @@ impl World {
     /// # Errors
     ///
     /// With the reason for which its submission would be refused, apart from its name.
-    pub fn would_take(&self, spec: &GangSpec) -> Result<(), Refusal> {
+    pub fn check_submission(&self, spec: &GangSpec) -> Result<(), Refusal> {
         self.check_spec(spec).map(drop)
     }
 
@@ -309,8 +309,8 @@ impl World {
             self.update_baseline(|baseline| baseline.really_gone(id));
         }
         self.gang_by_name.remove(&gang.spec.name);
-        self.disruptable -= u32::from(gang.spec.is_disruptable());
-        self.drop_estimate(gang.spec.said_with_least());
+        self.disruptable -= u32::from(gang.spec.may_be_victim());
+        self.drop_estimate(gang.spec.estimated_with_min());
         self.live.remove(&id);
         self.pending.remove(&id);
         self.broken.remove(&id);
@@ -331,13 +331,13 @@ impl World {
     }
 
     pub(super) fn index_end(&mut self, id: GangId) {
-        let end: Option<Time> = self.gang(id).and_then(Gang::said_end);
-        self.said_ends.extend(end.map(|end| (end, id)));
+        let end: Option<Time> = self.gang(id).and_then(Gang::estimated_end);
+        self.estimated_ends.extend(end.map(|end| (end, id)));
     }
 
     pub(super) fn unindex_end(&mut self, id: GangId) {
-        if let Some(end) = self.gang(id).and_then(Gang::said_end) {
-            self.said_ends.remove(&(end, id));
+        if let Some(end) = self.gang(id).and_then(Gang::estimated_end) {
+            self.estimated_ends.remove(&(end, id));
         }
     }
 
@@ -400,7 +400,7 @@ impl World {
         &self,
         gang: &Gang,
         wants: &[(SigIdx, u32)],
-        after: &[MakesWay],
+        after: &[VictimSeats],
     ) -> Result<(), Refusal> {
         if !self.has_limits {
             return Ok(());
@@ -417,7 +417,7 @@ impl World {
         &self,
         gang: &Gang,
         sum: &Usage,
-        after: &[MakesWay],
+        after: &[VictimSeats],
     ) -> Result<(), Refusal> {
         for idx in self.queue_path(gang.queue) {
             let queue = &self.queues[idx];

@@ -320,7 +320,7 @@ impl World {
     /// Whether a node is too small for its members and for the seats an order holds. Seats that other orders hold
     /// until a victim has left do not count yet.
     pub fn is_too_small(&self, idx: NodeIdx, order: &Order) -> bool {
-        if !self.is_cramped(idx) {
+        if !self.is_overcommitted(idx) {
             return false;
         }
         let waits = |other: &&Order| other.spec.id != order.spec.id && !other.after.is_empty();

@@ -5,7 +5,7 @@ use crate::messages::event::{Refusal, Stale};
 use crate::objects::gang::{Gang, Phase, Seat, members_of, without};
 use crate::objects::node::NodeSpec;
 use crate::objects::order::{
-    ClaimFailure, ClaimState, MakesWay, Order, OrderSpec, Place, Reservation, RollbackReason,
+    ClaimFailure, ClaimState, Order, OrderSpec, Place, Reservation, RollbackReason, VictimSeats,
 };
 use crate::units::time::Time;
 use crate::world::World;
@@ -69,8 +69,8 @@ impl World {
     }
 
     /// Whether seats that victims leave in part will be free then, and those gangs can be victims.
-    fn become_free(&self, gang: &Gang, over: &[Seat], after: &[MakesWay]) -> bool {
-        let can = |way: &MakesWay| {
+    fn become_free(&self, gang: &Gang, over: &[Seat], after: &[VictimSeats]) -> bool {
+        let can = |way: &VictimSeats| {
             self.gang(way.gang).is_some_and(|other| {
                 let left = without(&other.seats, &way.seats);
                 let has_them = left.len() + way.seats.len() == other.seats.len();
@@ -338,7 +338,7 @@ pub(super) fn seat_on(reservation: &Reservation, node: NodeIdx) -> Seat {
 }
 
 /// Whether any victim leaves seats on a node.
-pub(super) fn has_victims(after: &[MakesWay], node: NodeIdx) -> bool {
+pub(super) fn has_victims(after: &[VictimSeats], node: NodeIdx) -> bool {
     after.iter().any(|way| way.seats.iter().any(|seat| seat.node == node))
 }
 

@@ -100,7 +100,7 @@ impl World {
         self.nodes.get(node)?.as_ref().map(|row| row.state)
     }
     /// Whether a node has become too small for its members.
-    pub fn is_cramped(&self, node: NodeIdx) -> bool {
+    pub fn is_overcommitted(&self, node: NodeIdx) -> bool {
         self.nodes.get(node).and_then(Option::as_ref).is_some_and(|row| row.cramped)
     }
     /// A node's slot in its leaf.
@@ -142,11 +142,11 @@ impl World {
         self.wait_queue.waiters()
     }
     /// Running gangs and their estimated ends, soonest first.
-    pub fn said_ends(&self) -> impl DoubleEndedIterator<Item = (Time, GangId)> + '_ {
-        self.said_ends.iter().copied()
+    pub fn estimated_ends(&self) -> impl DoubleEndedIterator<Item = (Time, GangId)> + '_ {
+        self.estimated_ends.iter().copied()
     }
     /// The longest estimate of any gang that is not over, with its minimum.
-    pub fn longest_said(&self) -> Span {
+    pub fn longest_estimate(&self) -> Span {
         self.estimates.last_key_value().map_or(Span::ZERO, |(span, _)| *span)
     }
     /// The total capacity of all usable nodes, free or not.
@@ -167,11 +167,11 @@ impl World {
         &self.repairs
     }
     /// Whether any gang that is not over could ever give up seats for another.
-    pub fn has_disruptable(&self) -> bool {
+    pub fn has_possible_victims(&self) -> bool {
         self.disruptable > 0
     }
     /// The order that a gang gives up seats for, all or some.
-    pub fn makes_way_for(&self, gang: GangId) -> Option<OrderId> {
+    pub fn preempted_for(&self, gang: GangId) -> Option<OrderId> {
         self.making_way.get(&gang).copied()
     }
     /// Nodes that will be gone, and when, soonest first.

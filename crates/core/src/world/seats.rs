@@ -1,7 +1,7 @@
 //! Gives back single seats of a running gang, and records which ones go first when it has to shrink.
 
 use crate::id::GangId;
-use crate::messages::event::{Refusal, Sitting, Stale};
+use crate::messages::event::{Refusal, RoleSeats, Stale};
 use crate::objects::gang::{Gang, Phase, Seat};
 use crate::units::time::Span;
 use crate::world::World;
@@ -9,7 +9,11 @@ use crate::world::World;
 impl World {
     /// A gang goes on without these seats, which are free at once. The World is unchanged when the gang does not have
     /// them, is being resized, or would be left with less than its minimum.
-    pub(super) fn give_seats_back(&mut self, id: GangId, back: &[Sitting]) -> Result<(), Refusal> {
+    pub(super) fn give_seats_back(
+        &mut self,
+        id: GangId,
+        back: &[RoleSeats],
+    ) -> Result<(), Refusal> {
         let gang = self.gang(id).ok_or(Refusal::UnknownGang(id))?;
         let has_seats = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. });
         if !has_seats || gang.resize.is_some() {
@@ -41,7 +45,12 @@ impl World {
 
     /// The seats a gang keeps and those it leaves when it gives these back; none when it does not have them. Seats
     /// that an order waits for are left first.
-    fn parted(&self, id: GangId, gang: &Gang, back: &[Sitting]) -> Option<(Vec<Seat>, Vec<Seat>)> {
+    fn parted(
+        &self,
+        id: GangId,
+        gang: &Gang,
+        back: &[RoleSeats],
+    ) -> Option<(Vec<Seat>, Vec<Seat>)> {
         let order = self.making_way.get(&id).and_then(|order| self.orders.get(order));
         let ways = order.into_iter().flat_map(|order| &order.after);
         let awaited: Vec<Seat> =
@@ -77,9 +86,9 @@ impl World {
     }
 
     /// Records the seats that a gang gives up first when it has to shrink.
-    pub(super) fn spare_seats(&mut self, id: GangId, spare: &[Sitting]) -> Result<(), Refusal> {
+    pub(super) fn spare_seats(&mut self, id: GangId, spare: &[RoleSeats]) -> Result<(), Refusal> {
         let gang = self.gang(id).ok_or(Refusal::UnknownGang(id))?;
-        let has = |one: &Sitting| {
+        let has = |one: &RoleSeats| {
             let mine =
                 gang.seats.iter().filter(|seat| (seat.role, seat.node) == (one.role, one.node));
             mine.map(|seat| u32::from(seat.members)).sum::<u32>() >= u32::from(one.members)

@@ -80,7 +80,7 @@ pub struct World {
     pub(super) pending: BTreeSet<GangId>,
     pub(super) wait_queue: WaitQueue,
     /// Running gangs, by their estimated end.
-    pub(super) said_ends: BTreeSet<(Time, GangId)>,
+    pub(super) estimated_ends: BTreeSet<(Time, GangId)>,
     /// The estimates of gangs that are not over, and how many gangs have each.
     pub(super) estimates: BTreeMap<Span, u32>,
     /// Gangs with a member on a node that is gone, and which node.
@@ -142,7 +142,7 @@ impl World {
             live: BTreeSet::new(),
             pending: BTreeSet::new(),
             wait_queue: WaitQueue::default(),
-            said_ends: BTreeSet::new(),
+            estimated_ends: BTreeSet::new(),
             estimates: BTreeMap::new(),
             broken: BTreeMap::new(),
             cancelled: BTreeSet::new(),

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::hardware::device::MAX_DEVICES;
 use crate::hardware::resource::Amounts;
 use crate::hardware::topology::ROOT;
-use crate::history::decayed_usage::Past;
+use crate::history::decayed_usage::DecayedUsage;
 use crate::history::demand::{Arrival, Demand};
 use crate::history::health::Health;
 use crate::id::{ClassIdx, Id, OfferingRef, PoolIdx, QueueIdx, SigIdx};
 use crate::messages::event::Refusal;
 use crate::objects::gang::{Gang, Phase, ProvisioningMode};
 use crate::objects::pool::{Offering, Pool, PoolSpec, PoolUsage};
-use crate::objects::proactive::Outlook;
+use crate::objects::proactive::PoolForecast;
 use crate::objects::queue::{Bounds, Queue, QueueSpec, Quota, Usage};
 use crate::units::calendar::Calendar;
 use crate::units::time::{Span, Time};
@@ -60,7 +60,7 @@ impl World {
                     user_limit,
                     half_life: Span::ZERO,
                     usage: Usage::default(),
-                    past: Past::default(),
+                    past: DecayedUsage::default(),
                     users: BTreeMap::new(),
                     evicted: std::collections::VecDeque::new(),
                     gone: false,
@@ -237,7 +237,7 @@ impl World {
     pub(super) fn set_forecast(
         &mut self,
         pool: &Arc<str>,
-        outlook: &Outlook,
+        outlook: &PoolForecast,
     ) -> Result<(), Refusal> {
         let idx = self.pool_named(pool).ok_or_else(|| Refusal::UnknownPool(pool.clone()))?;
         self.pools[idx].outlook = Some(outlook.clone());

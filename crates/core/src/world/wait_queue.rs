@@ -43,7 +43,7 @@ impl WaitQueue {
             ([sig], [role]) if gang.spec.closeness.is_none() => Some((*sig, role.min)),
             _ => None,
         };
-        let (priority, said) = (gang.spec.priority, gang.said_to_last());
+        let (priority, said) = (gang.spec.priority, gang.estimated_run_time());
         let waiter =
             Waiter { id, priority, queue: gang.queue, since: gang.waits_since, simple, said };
         if let Err(at) = self.0.binary_search_by_key(&waiter.key(), Waiter::key) {

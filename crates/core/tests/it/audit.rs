@@ -193,11 +193,15 @@ fn lists(world: &World) {
     });
     assert_eq!(in_line, by_rank, "gangs in line, by priority and age");
     let mut ends: Vec<_> =
-        world.gangs().filter_map(|(id, gang)| Some((gang.said_end()?, id))).collect();
+        world.gangs().filter_map(|(id, gang)| Some((gang.estimated_end()?, id))).collect();
     ends.sort_unstable();
-    assert_eq!(world.said_ends().collect::<Vec<_>>(), ends, "when those that run are said to end");
-    let longest = world.gangs().map(|(_, gang)| gang.spec.said_with_least()).max();
-    assert_eq!(world.longest_said(), longest.unwrap_or_default(), "the longest that is said");
+    assert_eq!(
+        world.estimated_ends().collect::<Vec<_>>(),
+        ends,
+        "when those that run are said to end"
+    );
+    let longest = world.gangs().map(|(_, gang)| gang.spec.estimated_with_min()).max();
+    assert_eq!(world.longest_estimate(), longest.unwrap_or_default(), "the longest that is said");
     let lost = |gang: &Gang| gang.seats.iter().any(|seat| world.node(seat.node).is_none());
     let broken: BTreeSet<GangId> = world.broken().keys().copied().collect();
     assert_eq!(broken, all(&lost), "gangs with a member on a node that is gone");

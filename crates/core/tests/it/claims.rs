@@ -99,7 +99,7 @@ fn stock_counts_in_its_pool_and_has_no_order() {
     claim c0 p-0: Requested
     claim c1 p-1: Requested
     ");
-    assert!(fixture.world.claims().values().all(Claim::is_for_anybody));
+    assert!(fixture.world.claims().values().all(Claim::is_unassigned));
 }
 
 #[test]

@@ -16,5 +16,5 @@ mod audit;
 mod properties;
 mod random_events;
 // One generator for both crates' tests, so that a seed is replayed the same way everywhere.
-#[path = "../../../plan/tests/it/seeds.rs"]
+#[path = "../../../plan/tests/it/properties/seeds.rs"]
 mod seeds;

@@ -3,7 +3,7 @@
 use muster_core::constraint::{Effect, Taint};
 use muster_core::demand::Arrival;
 use muster_core::device::DeviceSet;
-use muster_core::event::Sitting;
+use muster_core::event::RoleSeats;
 use muster_core::gang::{Gang, Phase, Seat};
 use muster_core::health::Record;
 use muster_core::history::Run;
@@ -14,7 +14,7 @@ use muster_core::order::{
     Claim, ClaimFailure, ClaimState, OrderSpec, Place, Reservation, RollbackReason,
 };
 use muster_core::plan::{Action, StopReason};
-use muster_core::proactive::{ForecastSpec, Outlook};
+use muster_core::proactive::{ForecastSpec, PoolForecast};
 use muster_core::queue::QueueSpec;
 use muster_core::remembered::{PastDemand, PastUse, Remembered};
 use muster_core::time::{Span, Time};
@@ -407,7 +407,7 @@ fn future_event(rng: &mut Rng) -> Event {
         return Event::Epoch(rng.below(2_000_000_000) as i64 * 1_000);
     }
     let nodes = (0..rng.below(4)).map(|_| rng.below(5) as u32).collect();
-    let outlook = Outlook { from: Time::ZERO, step: Span::mins(rng.below(90) as u64), nodes };
+    let outlook = PoolForecast { from: Time::ZERO, step: Span::mins(rng.below(90) as u64), nodes };
     Event::Expected { pool: rng.pick(&["p", "q", "nobody"]).into(), outlook }
 }
 
@@ -433,11 +433,11 @@ fn replaced_members(rng: &mut Rng, world: &World, gang: GangId) -> Event {
     let members = known.seats.len().max(1) as u32;
     let gpus = [0, 1, 1, 4][rng.below(4)];
     spec.roles = vec![build::role("other", members, gpus)];
-    let sit = |seat: &Seat| Sitting { role: 0, node: seat.node, members: 1 };
-    let mut sitting: Vec<Sitting> = known.seats.iter().map(sit).collect();
+    let sit = |seat: &Seat| RoleSeats { role: 0, node: seat.node, members: 1 };
+    let mut sitting: Vec<RoleSeats> = known.seats.iter().map(sit).collect();
     if rng.percent(30) {
         spec.roles.push(build::role("extra", 1, 0));
-        sitting.push(Sitting { role: 1, node: NodeIdx(rng.below(8) as u32), members: 1 });
+        sitting.push(RoleSeats { role: 1, node: NodeIdx(rng.below(8) as u32), members: 1 });
     }
     Event::GangTurnedOut { spec, sitting }
 }

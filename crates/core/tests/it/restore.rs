@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use muster_core::Event;
-use muster_core::event::{Refusal, Sitting, Stale};
+use muster_core::event::{Refusal, RoleSeats, Stale};
 use muster_core::gang::GangSpec;
 use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
 use muster_core::plan::{Action, StopReason};
@@ -15,7 +15,7 @@ use crate::fixture::Fixture;
 fn gang_found(fixture: &Fixture, gang: &str, on: &[(&str, u16)]) -> Event {
     let sitting = on.iter().map(|(node, members)| {
         let node = fixture.world.node_named(node).expect("a node");
-        Sitting { role: 0, node, members: *members }
+        RoleSeats { role: 0, node, members: *members }
     });
     Event::GangFound { gang: fixture.id(gang), since: Time(0), sitting: sitting.collect() }
 }
@@ -43,7 +43,7 @@ fn running_gang_that_is_found_has_its_seats() {
 fn members_replaced(fixture: &Fixture, spec: &GangSpec, on: &[(u16, &str, u16)]) -> Event {
     let sitting = on.iter().map(|(role, node, members)| {
         let node = fixture.world.node_named(node).expect("a node");
-        Sitting { role: *role, node, members: *members }
+        RoleSeats { role: *role, node, members: *members }
     });
     Event::GangTurnedOut { spec: spec.clone(), sitting: sitting.collect() }
 }
@@ -151,7 +151,7 @@ fn members_on_an_unknown_node_or_role_are_refused() {
     let node = fixture.world.node_named("a1").expect("a node");
     let stale = Err(Refusal::Stale(Stale::Gang));
     assert_eq!(fixture.tell(Event::GangFound { gang, since, sitting: Vec::new() }), stale);
-    let sitting = vec![Sitting { role: 1, node, members: 1 }];
+    let sitting = vec![RoleSeats { role: 1, node, members: 1 }];
     assert_eq!(fixture.tell(Event::GangFound { gang, since, sitting }), stale);
 }
 

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use muster_core::Event;
-use muster_core::event::{Refusal, Sitting, Stale};
+use muster_core::event::{Refusal, RoleSeats, Stale};
 use muster_core::id::{ClaimId, OfferingRef, OrderId, PoolIdx};
 use muster_core::order::{OrderSpec, Place};
 use muster_core::plan::Action;
@@ -85,7 +85,7 @@ fn restored_order_takes_other_devices_where_its_own_are_taken() {
     let mut fixture = restarted();
     fixture.gang(build::gang("other", 1, 4));
     let node = fixture.world.node_named("a1").expect("a node");
-    let sitting = vec![Sitting { role: 0, node, members: 1 }];
+    let sitting = vec![RoleSeats { role: 0, node, members: 1 }];
     let gang = fixture.id("other");
     fixture.ok(Event::GangFound { gang, since: Time::ZERO, sitting });
     let taken = fixture.world.gang(gang).expect("there").seats[0].devices;
@@ -97,7 +97,7 @@ fn restored_order_takes_other_devices_where_its_own_are_taken() {
     // Without any free device the order does not continue.
     let mut fixture = restarted();
     fixture.gang(build::gang("other", 2, 4));
-    let sitting = vec![Sitting { role: 0, node, members: 2 }];
+    let sitting = vec![RoleSeats { role: 0, node, members: 2 }];
     let gang = fixture.id("other");
     fixture.ok(Event::GangFound { gang, since: Time::ZERO, sitting });
     let claim = claim_found(&mut fixture, 7);

@@ -13,7 +13,7 @@ use muster_core::constraint::Labels;
 use muster_core::event::Refusal;
 use muster_core::money::Money;
 use muster_core::pool::{OfferingSpec, PoolSpec};
-use muster_core::proactive::{Ahead, Consolidate};
+use muster_core::proactive::{Consolidate, Proactive};
 use muster_core::resource::NamedAmounts;
 use muster_core::time::Span;
 use muster_core::topology::Levels;
@@ -178,7 +178,7 @@ impl Host {
             if off.is_some() {
                 // The nodes it has are counted, used while they are there, and not replaced.
                 manifest.spec.offerings.clear();
-                manifest.spec.ahead = Ahead::default();
+                manifest.spec.ahead = Proactive::default();
             }
             let refused = self.tell_pool(&manifest).err().map(|refusal| refusal.to_string());
             let refused = refused.or(off);
@@ -195,7 +195,7 @@ impl Host {
         let Some(known) = self.pools.get_mut(name) else { return };
         let spec = &mut known.manifest.spec;
         spec.offerings.clear();
-        (spec.ahead, spec.consolidate) = (Ahead::default(), Consolidate::default());
+        (spec.ahead, spec.consolidate) = (Proactive::default(), Consolidate::default());
         let manifest = known.manifest.clone();
         let _ = self.tell_pool(&manifest);
     }

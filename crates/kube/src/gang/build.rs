@@ -1,6 +1,6 @@
 //! Builds the spec of a gang from its pods, its group object and its owner's templates.
 //!
-//! Nothing is written here, and nothing is remembered: the same objects and the same record give the same gang. The reason
+//! Nothing is written present, and nothing is remembered: the same objects and the same record give the same gang. The reason
 //! why pods are not a gang yet is the `Err` of each function.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +48,7 @@ pub(crate) struct MemberPod {
 pub(crate) struct GroupTerms {
     pub(crate) priority: Priority,
     /// Whether it preempts no other gang.
-    pub(crate) gentle: bool,
+    pub(crate) never_preempts: bool,
     /// What its groups ask for that Muster does not support, and that they can do without.
     pub(crate) unsupported: Vec<Arc<str>>,
     /// The group of each role, where the gang is merged from several groups.
@@ -69,10 +69,10 @@ impl Host {
         if let GangSource::Request { .. } = record.source {
             return self.build_request(&record.source).map_err(|why| why.to_string());
         }
-        let (here, leaving) = self.present_and_terminating(record);
-        match self.build_from_pods(record, &here, &leaving) {
-            Err(why) if !leaving.is_empty() => {
-                let all: Vec<Key> = here.into_iter().chain(leaving).collect();
+        let (present, terminating) = self.present_and_terminating(record);
+        match self.build_from_pods(record, &present, &terminating) {
+            Err(why) if !terminating.is_empty() => {
+                let all: Vec<Key> = present.into_iter().chain(terminating).collect();
                 self.build_from_pods(record, &all, &[]).map_err(|_| why)
             }
             built => built,
@@ -81,24 +81,24 @@ impl Host {
 
     /// The pods of a gang that stay, and those that are on a node and terminating.
     fn present_and_terminating(&self, record: &GangRecord) -> (Vec<Key>, Vec<Key>) {
-        let (mut here, mut leaving) = (Vec::new(), Vec::new());
+        let (mut present, mut terminating) = (Vec::new(), Vec::new());
         for key in &record.pods {
             let Some(pod) = self.cache.pods.get(key) else { continue };
             match (pod.is_leaving() && !pod.is_over(), pod.node()) {
-                (false, _) => here.push(key.clone()),
-                (true, Some(_)) => leaving.push(key.clone()),
+                (false, _) => present.push(key.clone()),
+                (true, Some(_)) => terminating.push(key.clone()),
                 (true, None) => {}
             }
         }
-        (here, leaving)
+        (present, terminating)
     }
 
-    /// Builds the gang from the pods that stay (`here`); those that terminate (`leaving`) only keep their roles.
+    /// Builds the gang from the pods that stay (`present`); those that terminate (`terminating`) only keep their roles.
     fn build_from_pods(
         &self,
         record: &GangRecord,
-        here: &[Key],
-        leaving: &[Key],
+        present: &[Key],
+        terminating: &[Key],
     ) -> Result<BuiltGang, String> {
         self.has_its_features(record)?;
         self.check_kinds_listed(record)?;
@@ -112,11 +112,11 @@ impl Host {
         if self.is_creating_members(record) {
             return Err("its members are being created".to_owned());
         }
-        let (mut members, planned_from_template) = self.member_pods(record, here)?;
+        let (mut members, planned_from_template) = self.member_pods(record, present)?;
         let (pod_constraints, mut wait_reason) =
             self.resolve_member_constraints(record, &mut members);
         let is_on_node = |member: &MemberPod| !member.done && member.pod.node().is_some();
-        let runs = !leaving.is_empty() || members.iter().any(is_on_node);
+        let runs = !terminating.is_empty() || members.iter().any(is_on_node);
         let (mut assembled, terms) = match &record.source {
             GangSource::Merged(groups) => self.merge_groups(record, groups, &mut members, runs)?,
             _ => self.assemble_group(record, &members)?,
@@ -143,7 +143,7 @@ impl Host {
         assembled.spec.priority_is_declared = terms.priority.is_declared;
         assembled.spec.user =
             self.user_of(&record.source, members.first().map(|member| &*member.pod));
-        assembled.spec.disruption.gentle |= terms.gentle;
+        assembled.spec.disruption.never_preempts |= terms.never_preempts;
         let (mut pod_roles, mut pod_ranks) = (BTreeMap::new(), BTreeMap::new());
         for (role, places) in assembled.roles.iter().enumerate() {
             let first = places.first().and_then(|at| pod_constraints.get(&members[*at].key));
@@ -155,7 +155,7 @@ impl Host {
                 pod_ranks.insert(members[*at].key.clone(), rank as u32);
             }
         }
-        for member in self.member_pods(record, leaving)?.0 {
+        for member in self.member_pods(record, terminating)?.0 {
             let mut roles = assembled.spec.roles.iter().enumerate();
             let role = roles.position(|(at, role)| {
                 role.request == member.request && terms.allows(at, &member.pod)
@@ -205,11 +205,11 @@ impl Host {
         let name = record.source.gang_name();
         let gpus = &self.config.gpus;
         let assembled = assemble(&name, &terms, &members, templates.as_deref(), gpus);
-        let gentle = self.never_preempts(&pods, &terms);
+        let never_preempts = self.never_preempts(&pods, &terms);
         let priority = self.priority(record, &pods, &terms);
         let mut unsupported = terms.unheard.clone();
         unsupported.extend(self.ignored_priority(&terms, priority));
-        let terms = GroupTerms { priority, gentle, unsupported, role_groups: Vec::new() };
+        let terms = GroupTerms { priority, never_preempts, unsupported, role_groups: Vec::new() };
         Ok((assembled.map_err(|why| why.to_string())?, terms))
     }
 
@@ -399,8 +399,8 @@ impl Host {
         spec.cost_of_waiting = declared.cost_of_waiting;
         let grace = Some(declared.disruption.grace).filter(|grace| *grace > Span::ZERO);
         let grace = grace.unwrap_or(spec.disruption.grace);
-        let gentle = declared.disruption.gentle || spec.disruption.gentle;
-        spec.disruption = Disruption { grace, gentle, ..declared.disruption };
+        let never_preempts = declared.disruption.never_preempts || spec.disruption.never_preempts;
+        spec.disruption = Disruption { grace, never_preempts, ..declared.disruption };
         spec.scaling = declared.scaling;
         let creates_pods = self.template_gang(record).is_some();
         for (role, wanted) in spec.roles.iter_mut().zip(wanted) {
@@ -430,9 +430,9 @@ impl Host {
     pub(crate) fn never_preempts(&self, pods: &[&Key], terms: &Terms) -> bool {
         let policy = self.class_of(terms).and_then(|class| class.data.get("preemptionPolicy"));
         let mut pods = pods.iter().filter_map(|key| self.cache.pods.get(key));
-        terms.gentle
+        terms.never_preempts
             || policy.and_then(Value::as_str) == Some(NEVER)
-            || pods.any(|pod| pod.spec.is_gentle())
+            || pods.any(|pod| pod.spec.never_preempts())
     }
 
     /// The PriorityClass that terms name, if it exists.

@@ -191,7 +191,7 @@ impl Host {
             let priority = self.priority(record, &keys, &terms);
             priorities.push(priority);
             let ignored = self.ignored_priority(&terms, priority);
-            merged.gentle |= self.never_preempts(&keys, &terms);
+            merged.never_preempts |= self.never_preempts(&keys, &terms);
             for words in terms.unheard.iter().chain(&ignored) {
                 if !merged.unsupported.contains(words) {
                     merged.unsupported.push(words.clone());

@@ -218,8 +218,8 @@ impl Host {
         let (writer, gang) =
             (self.writer.within(crate::provision::order_object::parts(name).0), name.clone());
         self.ordered_writes.write(name, async move {
-            if let Err(said) = writer.patch(&objects, &object, &patch.patch).await {
-                tracing::warn!(gang = &*gang, %said, "its group was not marked as admitted");
+            if let Err(error) = writer.patch(&objects, &object, &patch.patch).await {
+                tracing::warn!(gang = &*gang, %error, "its group was not marked as admitted");
             }
         });
     }

@@ -16,7 +16,7 @@ use muster_api::dialects::{self, Dialect, Terms};
 use muster_api::pod::PodSpec;
 use muster_api::workloads::{WorkloadKind, WorkloadRole, gang_owner, is_suspended};
 use muster_core::Event;
-use muster_core::event::Sitting;
+use muster_core::event::RoleSeats;
 use muster_core::gang::{GangSpec, Phase, Seat};
 use muster_core::id::GangId;
 use muster_core::plan::StopReason;
@@ -298,7 +298,7 @@ impl Host {
 
 /// The seats of members of which some are observed on nodes: those where they are, the others on the seats that are left.
 /// `None` if every observed member has a seat on its node.
-pub(crate) fn seats_after_move(seats: &[Seat], there: &[Sitting]) -> Option<Vec<Sitting>> {
+pub(crate) fn seats_after_move(seats: &[Seat], there: &[RoleSeats]) -> Option<Vec<RoleSeats>> {
     type Place = (u16, muster_core::id::NodeIdx);
     let mut open: BTreeMap<Place, u32> = BTreeMap::new();
     for seat in seats {
@@ -326,7 +326,7 @@ pub(crate) fn seats_after_move(seats: &[Seat], there: &[Sitting]) -> Option<Vec<
         };
         match sitting.iter_mut().find(|one| one.role == role && one.node == node) {
             Some(one) => one.members += members,
-            None => sitting.push(Sitting { role, node, members }),
+            None => sitting.push(RoleSeats { role, node, members }),
         }
     }
     Some(sitting)
@@ -358,8 +358,8 @@ mod tests {
         Seat { devices: DeviceSet::default(), node: NodeIdx(node), role: 0, members }
     }
 
-    fn on(places: &[(u32, u16)]) -> Vec<Sitting> {
-        let one = |(node, members): &(u32, u16)| Sitting {
+    fn on(places: &[(u32, u16)]) -> Vec<RoleSeats> {
+        let one = |(node, members): &(u32, u16)| RoleSeats {
             role: 0,
             node: NodeIdx(*node),
             members: *members,

@@ -75,7 +75,7 @@ fn devices(set: DeviceSet) -> Vec<u8> {
     set.iter().map(|device| device as u8).collect()
 }
 
-fn way_by_name(world: &World, way: &order::MakesWay) -> Option<Preemption> {
+fn way_by_name(world: &World, way: &order::VictimSeats) -> Option<Preemption> {
     let gang = world.gang(way.gang)?;
     let leaving = |seat: &Seat| {
         let role = &*gang.spec.roles[usize::from(seat.role)].name;
@@ -154,7 +154,7 @@ pub(crate) fn find_offering(world: &World, pool: &str, name: &str) -> Option<Off
     Some(OfferingRef { pool, slot: u16::try_from(slot).ok()? })
 }
 
-fn read_way(world: &World, way: &Preemption, by: GangId) -> Option<order::MakesWay> {
+fn read_way(world: &World, way: &Preemption, by: GangId) -> Option<order::VictimSeats> {
     let gang_id = named(world, &way.gang)?;
     let gang = world.gang(gang_id)?;
     let seats: Option<Vec<Seat>> = match way.stop {
@@ -174,5 +174,5 @@ fn read_way(world: &World, way: &Preemption, by: GangId) -> Option<order::MakesW
         StopFor::Rotated => StopReason::Rotated(by),
         StopFor::Moved => StopReason::Moved,
     });
-    Some(order::MakesWay { gang: gang_id, seats: seats?, stop })
+    Some(order::VictimSeats { gang: gang_id, seats: seats?, stop })
 }

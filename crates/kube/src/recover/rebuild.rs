@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use muster_api::crd::{GangPhase, OrderSpec};
 use muster_api::dialects::Dialect;
 use muster_api::workloads::WorkloadKind;
-use muster_core::event::Sitting;
+use muster_core::event::RoleSeats;
 use muster_core::gang::Phase;
 use muster_core::id::GangId;
 use muster_core::order::Order;
@@ -398,7 +398,7 @@ impl Host {
     /// Whether a placement holds no more: others are by now where members were told to go, or members that are on no node yet
     /// are more than the limits of their queue allow. Pods that were replaced since may ask for more than the placement was
     /// made for.
-    fn is_outdated(&self, name: &str, id: GangId, told: &[Sitting]) -> bool {
+    fn is_outdated(&self, name: &str, id: GangId, told: &[RoleSeats]) -> bool {
         let group = self.gangs.get(name).expect("named");
         if matches!(group.source, GangSource::Request { .. }) {
             return false; // whoever took its room has it rightly
@@ -406,7 +406,7 @@ impl Host {
         let there = self.occupied_seats(group, &self.pods_on_nodes(group));
         let mut missing = told.to_vec();
         for one in &mut missing {
-            let is_it = |other: &&Sitting| (other.role, other.node) == (one.role, one.node);
+            let is_it = |other: &&RoleSeats| (other.role, other.node) == (one.role, one.node);
             let here: u16 = there.iter().filter(is_it).map(|other| other.members).sum();
             one.members = one.members.saturating_sub(here);
         }
@@ -438,14 +438,14 @@ impl Host {
     }
 
     /// Where a gang's members were told to go, if that was written down and all of it is still there.
-    pub(crate) fn recorded(&self, name: &str) -> Option<Vec<Sitting>> {
+    pub(crate) fn recorded(&self, name: &str) -> Option<Vec<RoleSeats>> {
         let placement = placement_of(self.gang_seen(name)?);
         let gang = self.world.gang(self.world.gang_named(name)?)?;
         let one = |placement: &muster_api::crd::Placement| {
             let role = gang.spec.roles.iter().position(|role| *role.name == *placement.role)?;
             let node = self.world.node_named(&placement.node)?;
             let members = u16::try_from(placement.members).ok()?;
-            Some(Sitting { role: u16::try_from(role).ok()?, node, members })
+            Some(RoleSeats { role: u16::try_from(role).ok()?, node, members })
         };
         placement.iter().map(one).collect()
     }
@@ -496,6 +496,6 @@ impl Host {
 }
 
 /// How many sit there.
-fn members(sitting: &[Sitting]) -> u32 {
+fn members(sitting: &[RoleSeats]) -> u32 {
     sitting.iter().map(|one| u32::from(one.members)).sum()
 }

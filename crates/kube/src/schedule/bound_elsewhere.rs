@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use kube::runtime::events::EventType;
 use muster_core::Event;
-use muster_core::event::Sitting;
+use muster_core::event::RoleSeats;
 use muster_core::gang::Phase;
 use muster_core::id::GangId;
 use muster_core::time::Time;
@@ -39,7 +39,7 @@ impl Host {
         name: &Arc<str>,
         gang: GangId,
         since: Time,
-        sitting: Vec<Sitting>,
+        sitting: Vec<RoleSeats>,
     ) -> bool {
         if !self.world.is_within_limits(gang, &sitting) {
             self.reject_beyond_limits(name, gang);

@@ -137,13 +137,14 @@ impl Host {
         }
         let nodes = seats.iter().filter_map(|seat| self.world.node_name(seat.node).cloned());
         let nodes: Vec<Arc<str>> = nodes.collect();
-        let minds = self.minds(record);
-        let wishes =
+        let is_constrained = self.minds(record);
+        let has_preferences =
             || !record.preferences_refreshed && gang.phase == Phase::Waiting && self.wishes(record);
-        if !minds && !wishes() {
+        if !is_constrained && !has_preferences() {
             return true;
         }
-        self.constraints_still_hold(&name, *id) && (!minds || self.volumes_are_left(&name, &nodes))
+        self.constraints_still_hold(&name, *id)
+            && (!is_constrained || self.volumes_are_left(&name, &nodes))
     }
 
     /// Whether an action stops or shrinks a victim for an order that is not stored yet. No gang is preempted for an order that
@@ -155,7 +156,7 @@ impl Host {
         else {
             return false;
         };
-        let order = self.world.makes_way_for(*gang);
+        let order = self.world.preempted_for(*gang);
         order.is_some_and(|order| self.orders_not_written.contains(&order))
     }
 

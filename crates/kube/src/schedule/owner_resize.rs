@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use kube::runtime::events::EventType;
 use muster_core::Event;
-use muster_core::event::Sitting;
+use muster_core::event::RoleSeats;
 use muster_core::gang::{Gang, GangSpec, Phase, members_of};
 use muster_core::id::GangId;
 
@@ -105,7 +105,7 @@ impl Host {
             return false;
         }
         let Seats { mut open, mut barred, .. } = self.seats(record, gang, by_state);
-        let mut back: Vec<Sitting> = Vec::new();
+        let mut back: Vec<RoleSeats> = Vec::new();
         let (mut interim, mut resized) = (gang.spec.clone(), gang.spec.clone());
         for (at, role) in (0..).zip(&gang.spec.roles) {
             let Some(keep) = keeps(record.role_sizes.get(&at), role.min) else { continue };
@@ -144,7 +144,7 @@ impl Host {
     }
 
     /// The roles that would have no seat left; none where every role keeps some.
-    fn roles_without_seats(&self, gang: &Gang, back: &[Sitting]) -> Option<Vec<u16>> {
+    fn roles_without_seats(&self, gang: &Gang, back: &[RoleSeats]) -> Option<Vec<u16>> {
         let gone: Vec<u16> = (0..gang.spec.roles.len() as u16)
             .filter(|role| {
                 let mine = back.iter().filter(|one| one.role == *role);
@@ -171,13 +171,13 @@ impl Host {
             at += 1;
             stays(at - 1)
         });
-        let mut sitting: Vec<Sitting> = Vec::new();
+        let mut sitting: Vec<RoleSeats> = Vec::new();
         for seat in gang.seats.iter().filter(|seat| stays(usize::from(seat.role))) {
             let before = gone.iter().filter(|role| **role < seat.role).count() as u16;
             let role = seat.role - before;
             match sitting.iter_mut().find(|one| (one.role, one.node) == (role, seat.node)) {
                 Some(one) => one.members += seat.members,
-                None => sitting.push(Sitting { role, node: seat.node, members: seat.members }),
+                None => sitting.push(RoleSeats { role, node: seat.node, members: seat.members }),
             }
         }
         if !self.apply_event(&Event::GangTurnedOut { spec, sitting }) {
@@ -211,7 +211,7 @@ impl Host {
         let (stay, has_empty_seats) =
             (self.staying_pods(record, &by_state), self.has_empty_seats(gang, record));
         let Seats { open, barred, .. } = self.seats(record, gang, &stay);
-        let mut spare: Vec<Sitting> = Vec::new();
+        let mut spare: Vec<RoleSeats> = Vec::new();
         for (role, nodes) in open.into_iter().chain(barred) {
             self.add_seats(&mut spare, role, &nodes);
         }

@@ -22,7 +22,7 @@
 use std::sync::Arc;
 
 use muster_core::Event;
-use muster_core::event::Sitting;
+use muster_core::event::RoleSeats;
 use muster_core::gang::Phase;
 use muster_core::id::GangId;
 use muster_core::plan::StopReason;
@@ -181,17 +181,17 @@ impl Host {
         &self,
         record: &GangRecord,
         bound: &[(Key, Arc<str>)],
-    ) -> Vec<Sitting> {
-        let mut sitting: Vec<Sitting> = Vec::new();
+    ) -> Vec<RoleSeats> {
+        let mut sitting: Vec<RoleSeats> = Vec::new();
         for (key, node) in bound {
             let (Some(role), Some(node)) = (record.pod_roles.get(key), self.world.node_named(node))
             else {
                 continue;
             };
-            let same = |one: &&mut Sitting| one.role == *role && one.node == node;
+            let same = |one: &&mut RoleSeats| one.role == *role && one.node == node;
             match sitting.iter_mut().find(same) {
                 Some(one) => one.members += 1,
-                None => sitting.push(Sitting { role: *role, node, members: 1 }),
+                None => sitting.push(RoleSeats { role: *role, node, members: 1 }),
             }
         }
         sitting

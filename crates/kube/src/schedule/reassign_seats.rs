@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use muster_core::event::Sitting;
+use muster_core::event::RoleSeats;
 use muster_core::gang::{Gang, GangSpec, Phase, RoleSpec};
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::plan::StopReason;
@@ -109,7 +109,7 @@ impl Host {
         &self,
         name: &str,
         id: GangId,
-    ) -> Option<(GangSpec, Vec<Sitting>)> {
+    ) -> Option<(GangSpec, Vec<RoleSeats>)> {
         let record = self.gangs.get(name).filter(|record| self.may_have_missing_members(record))?;
         let gang = self.world.gang(id)?;
         let mut nodes = self.recorded_nodes(name);
@@ -159,7 +159,7 @@ impl FoundRoom {
     }
 
     /// The gang with the members that fit, and their seats.
-    fn settled(&self, spec: &GangSpec) -> (GangSpec, Vec<Sitting>) {
+    fn settled(&self, spec: &GangSpec) -> (GangSpec, Vec<RoleSeats>) {
         let (mut with, mut places) = (spec.clone(), FxHashMap::default());
         with.roles.clear();
         for (at, role) in spec.roles.iter().enumerate() {

@@ -39,7 +39,7 @@ impl Host {
             .as_ref()
             .map_or((0, 0), |resize| (members_of(&resize.to), members_of(&resize.added)));
         let from = members_of(&gang.seats) - added;
-        let order = self.world.makes_way_for(id).and_then(|order| self.world.orders().get(&order));
+        let order = self.world.preempted_for(id).and_then(|order| self.world.orders().get(&order));
         let preemptor = order.map(|order| words::gang(&self.world, order.spec.gang));
         let why =
             preemptor.map_or(String::new(), |preemptor| format!(", to make room for {preemptor}"));

@@ -179,13 +179,13 @@ mod tests {
     fn unpinned_pod_has_the_spec_its_owner_created() {
         let asked = pod(&json!({"nodeSelector": {"zone": "a"}}));
         let patch = gate_removed_to("u", &asked, "n1", "host-1");
-        let mut told = asked.clone();
-        told.metadata.annotations =
+        let mut released = asked.clone();
+        released.metadata.annotations =
             serde_json::from_value(patch["metadata"]["annotations"].clone()).expect("marks");
-        told.spec.node_selector.insert(HOSTNAME.to_owned(), "host-1".to_owned());
+        released.spec.node_selector.insert(HOSTNAME.to_owned(), "host-1".to_owned());
         assert_eq!(patch["spec"]["nodeSelector"], json!({HOSTNAME: "host-1"}));
-        told.unpin();
-        assert_eq!(told.spec, asked.spec);
-        assert_eq!(told.seat(), Some("n1"));
+        released.unpin();
+        assert_eq!(released.spec, asked.spec);
+        assert_eq!(released.seat(), Some("n1"));
     }
 }

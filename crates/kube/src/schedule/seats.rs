@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use muster_core::event::Sitting;
+use muster_core::event::RoleSeats;
 use muster_core::gang::Gang;
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::plan::StopReason;
@@ -202,7 +202,7 @@ impl Host {
         name: &Arc<str>,
         id: GangId,
         by_state: &PodsByState,
-        mut given_up: Vec<(u16, Arc<str>)>,
+        mut unwanted: Vec<(u16, Arc<str>)>,
     ) {
         let gang = self.world.gang(id).expect("the World has the gang");
         let record = self.gangs.get(name).expect("the gang has a record");
@@ -213,8 +213,8 @@ impl Host {
         let mut sitting = self.occupied_seats(record, &by_state.bound);
         for (role, mut left) in open {
             for node in barred.get(&role).into_iter().flatten() {
-                match given_up.iter().position(|one| *one == (role, node.clone())) {
-                    Some(at) => drop(given_up.swap_remove(at)),
+                match unwanted.iter().position(|one| *one == (role, node.clone())) {
+                    Some(at) => drop(unwanted.swap_remove(at)),
                     None => left.push(node.clone()),
                 }
             }
@@ -270,17 +270,17 @@ impl Host {
     }
 
     /// Adds seats on these nodes.
-    pub(crate) fn add_seats(&self, sitting: &mut Vec<Sitting>, role: u16, nodes: &[Arc<str>]) {
+    pub(crate) fn add_seats(&self, sitting: &mut Vec<RoleSeats>, role: u16, nodes: &[Arc<str>]) {
         for node in nodes.iter().filter_map(|node| self.world.node_named(node)) {
             match sitting.iter_mut().find(|one| one.role == role && one.node == node) {
                 Some(one) => one.members += 1,
-                None => sitting.push(Sitting { role, node, members: 1 }),
+                None => sitting.push(RoleSeats { role, node, members: 1 }),
             }
         }
     }
 
     /// Replaces the seats of a gang by these, also in its placement.
-    fn replace_seats(&mut self, name: &Arc<str>, id: GangId, sitting: Vec<Sitting>) {
+    fn replace_seats(&mut self, name: &Arc<str>, id: GangId, sitting: Vec<RoleSeats>) {
         if !sitting.is_empty() && self.seat_observed_pods(name, id, self.now(), sitting) {
             self.write_placement(name, id);
             self.dirty.gangs.insert(name.clone());

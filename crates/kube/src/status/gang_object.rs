@@ -132,11 +132,11 @@ pub(crate) async fn write_group_status(
     object: &str,
     patch: &StatusPatch,
 ) -> Result<(), Said> {
-    let told = match patch.subresource {
+    let written = match patch.subresource {
         true => writer.patch_status(objects, object, &patch.patch).await,
         false => writer.patch(objects, object, &patch.patch).await,
     };
-    told.map(drop)
+    written.map(drop)
 }
 
 /// The spec of a gang in the words of its manifest, for users.

@@ -60,7 +60,7 @@ async fn the_server_takes_all_of_the_chart_whatever_its_values_are() {
             .helm(&[&["lint", "--strict", chart], values].concat())
             .expect("nothing to complain of");
         let text = rendered(&cluster, values);
-        cluster.would_take(&text).await.unwrap_or_else(|error| panic!("{error} of\n{text}"));
+        cluster.check_submission(&text).await.unwrap_or_else(|error| panic!("{error} of\n{text}"));
         let kinds: Vec<String> = objects(&text)
             .expect("objects")
             .into_iter()

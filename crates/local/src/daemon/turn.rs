@@ -140,7 +140,7 @@ impl Daemon {
     }
 
     fn forecast(&mut self) {
-        for said in self.forecaster.look(&self.world, self.now) {
+        for said in self.forecaster.forecast(&self.world, self.now) {
             self.apply_or_log(&said);
         }
         self.expect_forecast();

@@ -12,7 +12,7 @@ use muster_core::time::Time;
 use muster_plan::Policy;
 use muster_server::{
     Answer, Applied, Board, Caller, Change, GangName, Host, IdempotencyKey, IdempotencyStore, Kind,
-    Logs, Refused, StoredAnswer, Usage, UsageBy, UsageRequest, WhatIf, WhichLogs, Why,
+    LogQuery, Logs, Refused, StoredAnswer, Usage, UsageBy, UsageRequest, WhatIf, Why,
 };
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -424,7 +424,7 @@ impl Host for Local {
         })
     }
 
-    fn logs(&self, gang: GangName, which: WhichLogs) -> Answer<Logs> {
+    fn logs(&self, gang: GangName, which: LogQuery) -> Answer<Logs> {
         Box::pin(crate::logs::stream::logs(
             self.data.clone(),
             self.database.clone(),

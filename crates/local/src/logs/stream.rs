@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_server::{GangName, LogPart, Logs, Refused, WhichLogs};
+use muster_server::{GangName, LogPart, LogQuery, Logs, Refused};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::keeper::files;
@@ -45,7 +45,7 @@ pub(crate) async fn logs(
     database: PathBuf,
     files: LogFiles,
     gang: GangName,
-    which: WhichLogs,
+    which: LogQuery,
 ) -> Result<Logs, Refused> {
     let name = gang.to_string();
     let (attempt, run) = (which.attempt, which.run);
@@ -138,7 +138,7 @@ async fn send_parts(mut reader: LogReader, send: mpsc::Sender<LogPart>) {
 /// A reader of a run's logs.
 struct LogReader {
     run: Run,
-    which: WhichLogs,
+    which: LogQuery,
     streams: Vec<Stream>,
     /// Known members, and when their plan was written.
     seen: usize,
@@ -156,7 +156,7 @@ struct ReadResult {
 }
 
 impl LogReader {
-    fn new(run: Run, which: WhichLogs, files: OwnedSemaphorePermit) -> Self {
+    fn new(run: Run, which: LogQuery, files: OwnedSemaphorePermit) -> Self {
         let (seen, written) = (run.plan.members.len(), run.plan_written());
         Self { run, which, streams: Vec::new(), seen, written, begun: false, _files: files }
     }
@@ -191,7 +191,7 @@ impl LogReader {
 }
 
 /// The streams of these members, without the first `skip`.
-fn streams(run: &Run, plan: &RunPlan, skip: usize, which: &WhichLogs) -> Vec<Stream> {
+fn streams(run: &Run, plan: &RunPlan, skip: usize, which: &LogQuery) -> Vec<Stream> {
     let members = plan.members.iter().skip(skip);
     let wanted = members.filter(|member| which.member.is_none_or(|rank| member.rank == rank));
     let mut streams = Vec::new();

@@ -12,7 +12,7 @@ static STARTED_WITH: OnceLock<u32> = OnceLock::new();
 
 /// Makes all new files of this process private: mode 0600 for files, 0700 for directories. Call it early, before other
 /// threads start; workers get the original umask back.
-pub fn keep_private() {
+pub fn make_files_private() {
     let before = rustix::process::umask(Mode::from_raw_mode(0o077));
     let _ = STARTED_WITH.set(before.as_raw_mode());
 }

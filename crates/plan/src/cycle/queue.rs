@@ -68,7 +68,7 @@ pub(super) fn serve_queue<'w>(
                 promise(cycle, id, gang, &mut holes, plan);
             }
         }
-        let quiet = !cycle.policy.explain && !world.has_disruptable();
+        let quiet = !cycle.policy.explain && !world.has_possible_victims();
         if quiet && !entitled && holes.would_delay(cycle, &queued) {
             continue;
         }
@@ -104,7 +104,7 @@ pub(super) fn serve_queue<'w>(
         }
     }
     // Gangs that could grow must keep off what is promised.
-    for id in entitled_later.drain(..).filter(|_| world.has_disruptable()) {
+    for id in entitled_later.drain(..).filter(|_| world.has_possible_victims()) {
         promise(cycle, id, world.gang(id).expect("it waits"), &mut holes, plan);
     }
     (verdicts, holes)

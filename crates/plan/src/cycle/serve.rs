@@ -145,7 +145,7 @@ fn buy_and_preempt<'w>(
     holes: &Holes<'w>,
 ) -> Option<OrderSpec> {
     let world = cycle.scratch.world;
-    if !world.has_disruptable()
+    if !world.has_possible_victims()
         || !holes.is_empty()
         || quota::over_limit(&cycle.scratch, gang).is_some()
     {
@@ -190,7 +190,7 @@ fn find_victims<'w>(
     gang: &Gang,
     holes: &mut Holes<'w>,
 ) -> VictimSearch {
-    if !cycle.scratch.world.has_disruptable() {
+    if !cycle.scratch.world.has_possible_victims() {
         return VictimSearch { victims: None, truncated: false };
     }
     if let MaySearch::No { truncated } = cycle.may_search(gang) {

@@ -122,7 +122,7 @@ impl<'w> Cycle<'w> {
 
     /// Whether counting alone shows that a gang does not start, and nothing can be bought for it.
     pub(super) fn cannot_fit(&mut self, queued: &QueuedGang) -> bool {
-        if self.scratch.world.has_disruptable() {
+        if self.scratch.world.has_possible_victims() {
             return false;
         }
         let Some((sig, needs)) = queued.simple.filter(|_| self.scratch.world.pools().is_empty())
@@ -159,7 +159,7 @@ pub(crate) fn can_be_promised(world: &World, now: Time, id: ClaimId) -> bool {
     let in_time = world.claim_due(id).is_none_or(|(_, due)| now < due);
     let requested = claim.state == ClaimState::Requested;
     let out_of_stock = requested && world.offering(claim.offering).health.is_out();
-    world.is_for_anybody(id) && in_time && !out_of_stock
+    world.is_unassigned(id) && in_time && !out_of_stock
 }
 
 /// The earlier of two instants that may not come.

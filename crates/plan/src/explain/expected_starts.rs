@@ -39,6 +39,6 @@ pub(crate) fn expected_starts<'w>(
 
 /// By how much a gang that starts then misses its deadline.
 pub(crate) fn late_by(gang: &Gang, start: Time) -> Option<Span> {
-    let end = start + gang.said_to_last();
+    let end = start + gang.estimated_run_time();
     gang.spec.deadline.filter(|deadline| end > *deadline).map(|deadline| end.since(deadline))
 }

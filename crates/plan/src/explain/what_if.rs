@@ -192,7 +192,7 @@ fn higher_priority(cycle: &Cycle<'_>, gang: &Gang) -> Option<Help> {
         let priority = ahead.saturating_add(1);
         return (priority > own).then_some(Help::Priority { priority, instead_of: Vec::new() });
     }
-    if gang.spec.disruption.gentle {
+    if gang.spec.disruption.never_preempts {
         return None; // no gang is stopped for it, whatever its priority
     }
     let levels: Vec<i32> = running.iter().map(|(_, other)| other.spec.priority).collect();

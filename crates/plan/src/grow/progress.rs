@@ -9,7 +9,7 @@ pub(crate) fn left(gang: &Gang, now: Time) -> Span {
         Phase::Running { .. } => gang.work.done_by(now, gang.speed()),
         _ => gang.work.done,
     };
-    let said = gang.spec.said_duration();
+    let said = gang.spec.estimated_duration();
     // A gang that has outlived its estimate is taken to have a tenth of it left.
     Span(said.0.saturating_sub(done.0).max(said.0 / 10))
 }

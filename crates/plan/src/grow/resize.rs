@@ -21,7 +21,7 @@ const ROUNDS: u32 = 4;
 /// Gives what is left to gangs that can use it.
 pub(crate) fn grow<'w>(cycle: &mut Cycle<'w>, holes: &mut Holes<'w>, plan: &mut Plan) {
     let world = cycle.scratch.world;
-    if !world.has_disruptable() && !world.gangs().any(|(_, gang)| gang.is_short()) {
+    if !world.has_possible_victims() && !world.gangs().any(|(_, gang)| gang.is_short()) {
         return;
     }
     let mut growing = growable(cycle);

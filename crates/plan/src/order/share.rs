@@ -11,7 +11,7 @@ use muster_core::id::{GangId, Id, QueueIdx, ResourceIdx};
 use muster_core::queue::Usage;
 use muster_core::resource::TOKEN;
 use muster_core::time::Time;
-use muster_core::{World, decayed_usage::Past};
+use muster_core::{World, decayed_usage::DecayedUsage};
 
 use crate::scratch::Scratch;
 
@@ -51,7 +51,7 @@ impl Shares {
                 own.take(&below.amounts, below.gpu_milli, 1);
             }
         }
-        dominant(scratch, &own, &Past::default(), next)
+        dominant(scratch, &own, &DecayedUsage::default(), next)
     }
 
     /// The usage of a queue has changed: its share and those above it are computed anew.
@@ -101,7 +101,7 @@ fn covers_children(world: &World, queue: QueueIdx, wants: &Usage) -> bool {
 
 /// The largest part of any resource that is held now, was held on average, or would be held with half of what the
 /// gang wants.
-fn dominant(scratch: &Scratch<'_>, held: &Usage, past: &Past, next: GangId) -> f64 {
+fn dominant(scratch: &Scratch<'_>, held: &Usage, past: &DecayedUsage, next: GangId) -> f64 {
     let world = scratch.world;
     let wants = &world.gang(next).expect("it waits").wants;
     let top = world.queues().iter().filter(|(_, queue)| queue.parent.is_none());

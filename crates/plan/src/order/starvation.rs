@@ -34,12 +34,12 @@ pub(crate) struct StarvationBound<'w> {
 impl<'w> StarvationBound<'w> {
     pub(crate) fn of(world: &'w World, now: Time) -> Self {
         let bound = (PART * world.baseline_wait().as_secs_f64()).max(LEAST.as_secs_f64());
-        let last = world.said_ends().next_back().map_or(now, |(end, _)| end);
+        let last = world.estimated_ends().next_back().map_or(now, |(end, _)| end);
         Self {
             total: world.total(),
             now,
             bound,
-            lead: LEAD * world.longest_said().min(LONGEST).as_secs_f64(),
+            lead: LEAD * world.longest_estimate().min(LONGEST).as_secs_f64(),
             drained_after: last.since(now).min(LONGEST),
         }
     }
@@ -61,7 +61,7 @@ impl<'w> StarvationBound<'w> {
 
 /// The last moment at which a gang can start and still be done by its deadline.
 pub(crate) fn latest_start(gang: &Gang) -> Option<Time> {
-    gang.spec.deadline.map(|deadline| deadline - gang.said_to_last())
+    gang.spec.deadline.map(|deadline| deadline - gang.estimated_run_time())
 }
 
 /// The part of a cluster that something needs, by the resource it needs most of; at most all of it.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use muster_core::World;
 use muster_core::id::{ClassIdx, DomainIdx, Id, NodeIdx, SigIdx};
-use muster_core::named_nodes::Mention;
+use muster_core::named_nodes::NameClass;
 use muster_core::signature::{Reach, Signature};
 use muster_core::topology::ROOT;
 
@@ -143,7 +143,7 @@ fn scores(world: &World, signature: &Signature, spots: &[Option<Spot>]) -> Vec<O
             if let Some((.., score)) = same {
                 return *score;
             }
-            let score = known.score(spot, Mention::NOWHERE);
+            let score = known.score(spot, NameClass::UNLISTED);
             latest = [Some((class, leaf, score)), latest[0]];
             score
         })
@@ -161,7 +161,7 @@ fn scores(world: &World, signature: &Signature, spots: &[Option<Spot>]) -> Vec<O
 struct Known<'w> {
     world: &'w World,
     signature: &'w Signature,
-    scores: BTreeMap<(ClassIdx, DomainIdx, Mention), Option<i32>>,
+    scores: BTreeMap<(ClassIdx, DomainIdx, NameClass), Option<i32>>,
 }
 
 impl Known<'_> {
@@ -171,7 +171,7 @@ impl Known<'_> {
         (spot.class, if by_class { ROOT } else { spot.leaf })
     }
 
-    fn score(&mut self, spot: Spot, mention: Mention) -> Option<i32> {
+    fn score(&mut self, spot: Spot, mention: NameClass) -> Option<i32> {
         let (class, leaf) = self.alike(spot);
         let (world, signature) = (self.world, self.signature);
         *self.scores.entry((class, leaf, mention)).or_insert_with(|| {

@@ -61,7 +61,7 @@ impl SearchKey {
             queue: gang.queue,
             user: by_user.then(|| gang.spec.user.clone()),
             priority: gang.spec.priority,
-            never_preempts: gang.spec.disruption.gentle,
+            never_preempts: gang.spec.disruption.never_preempts,
             was_rotated: matches!(gang.stop, Some(StopReason::Rotated(_))),
             within: gang.level.filter(|_| required),
             roles: gang.sigs.iter().copied().zip(needs).collect(),

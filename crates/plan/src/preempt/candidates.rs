@@ -141,8 +141,8 @@ pub(super) fn all_victims<'w>(cycle: &Cycle<'w>) -> Vec<Victim<'w>> {
         let runs = matches!(other.phase, Phase::Running { .. } | Phase::Admitted { .. });
         runs && !stopped.contains(id)
             && other.resize.is_none()
-            && other.spec.is_disruptable()
-            && world.makes_way_for(*id).is_none()
+            && other.spec.may_be_victim()
+            && world.preempted_for(*id).is_none()
             && !world.broken().contains_key(id)
             && !world.cancelled().contains(id)
     };

@@ -116,8 +116,8 @@ impl<'c, 'w> Eligibility<'c, 'w> {
         let by_share = self.cycle.policy.order.discipline().by_share() && foreign;
         let may = !foreign || to.beyond || to.guaranteed;
         // Gangs of equal priority give up seats they have grown onto as well, except to a gang that never preempts.
-        let by_priority =
-            gang.spec.priority >= other.spec.priority && (!gang.spec.disruption.gentle || to.lent);
+        let by_priority = gang.spec.priority >= other.spec.priority
+            && (!gang.spec.disruption.never_preempts || to.lent);
         may && (by_share || by_priority)
     }
 }
@@ -167,7 +167,7 @@ fn has_lower_priority(cycle: &Cycle<'_>, gang: &Gang, other: &Gang) -> bool {
 
 /// Whether a gang may have another stopped for its priority, which is higher.
 fn outranks(gang: &Gang, other: &Gang) -> bool {
-    !gang.spec.disruption.gentle && gang.spec.priority > other.spec.priority
+    !gang.spec.disruption.never_preempts && gang.spec.priority > other.spec.priority
 }
 
 /// When a running gang's time slice is over for one that waits: the queue's slice, or as much longer as keeps the
@@ -238,7 +238,7 @@ impl Leaving {
     /// Counts all gangs that were told to stop or are victims of an order.
     pub(crate) fn of(world: &World) -> Self {
         let mut leaving = Self::default();
-        if !world.has_disruptable() {
+        if !world.has_possible_victims() {
             return leaving;
         }
         for (_, gang) in world.gangs().filter(|(_, gang)| gang.phase == Phase::Stopping) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muster_core::World;
 use muster_core::gang::{Gang, Phase, Seat};
 use muster_core::id::{GangId, OrderId, QueueIdx};
-use muster_core::order::{MakesWay, OrderSpec, Place, Reservation};
+use muster_core::order::{OrderSpec, Place, Reservation, VictimSeats};
 use muster_core::plan::{Action, StopReason};
 use muster_core::time::{Span, Time};
 
@@ -51,7 +51,7 @@ pub(crate) fn hold_and_evict(
 }
 
 /// Notes victims, so that they are not chosen for another gang.
-pub(super) fn note_victims(cycle: &mut Cycle<'_>, ways: &[MakesWay]) {
+pub(super) fn note_victims(cycle: &mut Cycle<'_>, ways: &[VictimSeats]) {
     for way in ways {
         cycle.given.disrupted.push(way.gang);
         if let Some(other) = cycle.scratch.world.gang(way.gang) {
@@ -66,7 +66,7 @@ pub(super) fn note_victims(cycle: &mut Cycle<'_>, ways: &[MakesWay]) {
 }
 
 /// The action that evicts a victim; none if it was told already, or cannot be told now.
-pub(crate) fn evict(other: &Gang, way: &MakesWay) -> Option<Action> {
+pub(crate) fn evict(other: &Gang, way: &VictimSeats) -> Option<Action> {
     let runs = matches!(other.phase, Phase::Running { .. } | Phase::Admitted { .. });
     match way.stop {
         Some(reason) if runs => Some(Action::Stop { gang: way.gang, reason }),
@@ -125,6 +125,6 @@ impl Cycle<'_> {
     }
     /// Whether a gang is a victim already, or stopped or resized in this cycle.
     pub(crate) fn is_disrupted(&self, id: GangId) -> bool {
-        self.scratch.world.makes_way_for(id).is_some() || self.given.disrupted.contains(&id)
+        self.scratch.world.preempted_for(id).is_some() || self.given.disrupted.contains(&id)
     }
 }

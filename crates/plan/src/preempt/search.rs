@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muster_core::gang::{Gang, Seat, without};
 use muster_core::id::{DomainIdx, GangId, Id, NodeIdx};
-use muster_core::order::MakesWay;
+use muster_core::order::VictimSeats;
 use muster_core::signature::Reach;
 use muster_core::topology::ROOT;
 use smallvec::SmallVec;
@@ -229,7 +229,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
         let world = self.scratch.world;
         let Some(here) = world.node(node) else { return false };
         if self.scratch.is_barred(here.class)
-            || self.scratch.is_cramped(node)
+            || self.scratch.is_overcommitted(node)
             || !world.topology().contains(domain, here.leaf)
         {
             return false;
@@ -335,7 +335,7 @@ impl<'c, 's, 'w> Search<'c, 's, 'w> {
             victims.delay = victims.delay.max(candidate.grace());
             victims.reasons.extend(candidate.reason);
             let stop = candidate.reason.map(|reason| reason.stop_reason(self.id));
-            victims.preempts.push(MakesWay { gang: candidate.id, seats: leaves, stop });
+            victims.preempts.push(VictimSeats { gang: candidate.id, seats: leaves, stop });
         }
         victims.preempts.sort_by_key(|way| way.gang);
         victims.reasons.sort_unstable();

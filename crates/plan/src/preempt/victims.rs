@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use muster_core::gang::{Gang, Phase, Seat};
 use muster_core::id::{DomainIdx, GangId, NodeIdx};
-use muster_core::order::MakesWay;
+use muster_core::order::VictimSeats;
 use muster_core::time::Span;
 use muster_core::topology::{Level, ROOT};
 
@@ -28,7 +28,7 @@ pub(crate) struct VictimSet {
     /// The seats it would have.
     pub(crate) seats: Vec<Seat>,
     /// The victims, and the seats each of them leaves.
-    pub(crate) preempts: Vec<MakesWay>,
+    pub(crate) preempts: Vec<VictimSeats>,
     /// Why some of them would be stopped.
     pub(crate) reasons: Vec<Reason>,
     /// What they lose altogether, in milliseconds of a GPU.
@@ -196,7 +196,7 @@ fn move_others(
 ) -> Option<VictimSet> {
     let world = cycle.scratch.world;
     // A gang is moved by stopping it, and no gang is stopped for one that never preempts.
-    let may = !gang.sigs.is_empty() && !gang.spec.disruption.gentle;
+    let may = !gang.sigs.is_empty() && !gang.spec.disruption.never_preempts;
     let gang = world.gang(id).filter(|_| may)?;
     let movable = |victim: &Victim<'_>| {
         let other = victim.gang;

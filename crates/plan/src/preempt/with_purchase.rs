@@ -6,7 +6,7 @@
 use muster_core::gang::{Gang, Seat};
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::money::Money;
-use muster_core::order::{MakesWay, OrderSpec, Place};
+use muster_core::order::{OrderSpec, Place, VictimSeats};
 use muster_core::state::NodeState;
 use muster_core::time::{Span, Time};
 
@@ -46,7 +46,7 @@ pub(crate) fn buy_and_preempt(
     let leaving: Vec<&Candidate<'_>> = chosen.iter().map(|at| &candidates[*at]).collect();
     let lost = leaving.iter().map(|candidate| candidate.counted).sum();
     let reasons = leaving.iter().filter_map(|candidate| candidate.reason);
-    let spends = price.per_hour_for(gang.said_to_last());
+    let spends = price.per_hour_for(gang.estimated_run_time());
     if waits_until.is_some_and(|start| !is_worth(cycle, gang, start, lost, reasons, spends)) {
         return None;
     }
@@ -64,7 +64,7 @@ pub(crate) fn buy_and_preempt(
         cycle.scratch.sit_over(gang, &on_it);
     }
     let (mut spec, ways) = (drawn.ok()?, ways?);
-    let grace = |way: &MakesWay| {
+    let grace = |way: &VictimSeats| {
         cycle.scratch.world.gang(way.gang).map_or(Span::ZERO, |other| other.spec.disruption.grace)
     };
     let longest = ways.iter().map(grace).max().unwrap_or_default();
@@ -121,7 +121,11 @@ fn rise(cycle: &mut Cycle<'_>, leaving: &[&Candidate<'_>]) -> Vec<(NodeIdx, Node
 }
 
 /// The victims that have to leave after all, beside what the order took.
-fn spare_unneeded(cycle: &mut Cycle<'_>, id: GangId, leaving: &[&Candidate<'_>]) -> Vec<MakesWay> {
+fn spare_unneeded(
+    cycle: &mut Cycle<'_>,
+    id: GangId,
+    leaving: &[&Candidate<'_>],
+) -> Vec<VictimSeats> {
     let world = cycle.scratch.world;
     let mut ways = Vec::new();
     for candidate in leaving {
@@ -134,7 +138,7 @@ fn spare_unneeded(cycle: &mut Cycle<'_>, id: GangId, leaving: &[&Candidate<'_>])
             continue;
         }
         let stop = candidate.reason.map(|reason| reason.stop_reason(id));
-        ways.push(MakesWay { gang: candidate.id, seats: candidate.seats.clone(), stop });
+        ways.push(VictimSeats { gang: candidate.id, seats: candidate.seats.clone(), stop });
     }
     ways
 }

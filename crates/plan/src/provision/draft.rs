@@ -194,7 +194,7 @@ fn terms(scratch: &Scratch<'_>, now: Time, gang: &Gang, draft: &Draft) -> Terms 
             }
         }
     }
-    let nodes = hourly.per_hour_for(boot + gang.said_to_last());
+    let nodes = hourly.per_hour_for(boot + gang.estimated_run_time());
     // A gang that does not declare what an hour of waiting costs is taken to lose what an hour of the nodes costs.
     let waiting = gang.spec.cost_of_waiting.unwrap_or(hourly);
     let again = Span::from_secs_f64(boot.as_secs_f64() * (1.0 - comes));
@@ -310,7 +310,7 @@ fn kinds(
     alike
         .map(|offering| {
             let spec = &world.offering(offering).spec;
-            let lasts = spec.boot_time + gang.said_to_last();
+            let lasts = spec.boot_time + gang.estimated_run_time();
             Kind {
                 offering,
                 each: each(world, ask, offering),

@@ -45,7 +45,7 @@ pub(crate) fn are_oversized(cycle: &mut Cycle<'_>, gang: &Gang, seats: &[Seat]) 
         new += price;
         boot = boot.max(takes);
     }
-    let lasts = gang.said_to_last();
+    let lasts = gang.estimated_run_time();
     let waiting = gang.spec.cost_of_waiting.unwrap_or(new);
     new.per_hour_for(boot + lasts) + waiting.per_hour_for(boot) < taken.per_hour_for(lasts)
 }

@@ -21,7 +21,7 @@ pub(crate) fn repair(world: &World, id: GangId, gang: &Gang, lost: NodeIdx) -> O
         return (!all_right).then_some(stop(id, StopReason::NodeLost(lost)));
     }
     match smaller(gang, there) {
-        Some(seats) if world.makes_way_for(id).is_none() => {
+        Some(seats) if world.preempted_for(id).is_none() => {
             Some(Action::Resize { gang: id, seats })
         }
         _ => Some(stop(id, StopReason::NodeLost(lost))),
@@ -59,13 +59,14 @@ pub(crate) fn leave_noticed_nodes(world: &World, now: Time, plan: &mut Plan) {
             let keeps = |seat: &Seat| world.node(seat.node).is_some_and(|n| n.notice.is_none());
             let saves = gang.spec.disruption.checkpoint.is_some_and(|c| c.signal.is_some());
             let action = match smaller(gang, keeps) {
-                Some(seats) if world.makes_way_for(*id).is_none() => {
+                Some(seats) if world.preempted_for(*id).is_none() => {
                     Action::Resize { gang: *id, seats }
                 }
                 _ if !saves => continue,
                 _ => {
                     let latest = by - gang.spec.disruption.grace;
-                    let ends_before = gang.said_end().is_some_and(|end| end > now && end <= by);
+                    let ends_before =
+                        gang.estimated_end().is_some_and(|end| end > now && end <= by);
                     if now < latest && (ends_before || !fits_elsewhere(world, gang)) {
                         plan.wake = earliest(plan.wake, Some(latest));
                         continue;

@@ -83,7 +83,7 @@ fn moves(cycle: &mut Cycle<'_>, node: NodeIdx) -> Option<Vec<GangId>> {
         nodes.sort_unstable();
         nodes.dedup();
         lost += lost_time(gang, now).as_secs_f64() * nodes.len() as f64;
-        let end = gang.said_end().unwrap_or(now);
+        let end = gang.estimated_end().unwrap_or(now);
         left = left.max(end.since(now));
     }
     if gangs.is_empty() || lost >= left.as_secs_f64() {

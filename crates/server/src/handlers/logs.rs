@@ -20,7 +20,7 @@ use crate::handlers::streams::{Open, Source, body};
 use crate::limits::concurrency::{Permit, StreamPermit};
 use crate::routing::operation::Stream;
 use crate::serve::shutdown;
-use crate::{Caller, GangName, Kind, LogPart, Logs, Subject, Verb, WhichLogs};
+use crate::{Caller, GangName, Kind, LogPart, LogQuery, Logs, Subject, Verb};
 
 /// One JSON object per line.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
@@ -54,7 +54,7 @@ pub(crate) async fn logs(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let small = |number: Number<0, 1_000_000>| number.0 as u32;
-    let which = WhichLogs {
+    let which = LogQuery {
         member: asked.member.map(small),
         attempt: asked.attempt.map(small),
         run: asked.run.map(|run| run.0),

@@ -97,7 +97,7 @@ impl Bound {
     /// Stores answers under idempotency keys there. A host that is started after the addresses are bound can be the
     /// store.
     #[must_use]
-    pub fn with_memory(mut self, store: Arc<dyn IdempotencyStore>) -> Self {
+    pub fn with_idempotency_store(mut self, store: Arc<dyn IdempotencyStore>) -> Self {
         self.config.idempotency_store = store;
         self
     }

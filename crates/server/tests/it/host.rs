@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use muster_api::crd::Stamp;
 use muster_core::time::Time;
 use muster_server::{
-    Answer, Applied, AppliedEffect, Board, Caller, Change, GangName, Host, Kind, LogPart, Logs,
-    Refused, Said, Usage, UsageRequest, WhatIf, WhichLogs, Why,
+    Answer, Applied, AppliedEffect, Board, Caller, Change, GangName, Host, Kind, LogPart, LogQuery,
+    Logs, Note, Refused, Usage, UsageRequest, WhatIf, Why,
 };
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
@@ -66,7 +66,7 @@ impl Toy {
 
     /// Adds a note about a gang.
     pub(crate) fn say(&self, gang: &str, message: &str) {
-        let said = Said {
+        let said = Note {
             kind: Kind::Gang,
             name: gang.into(),
             reason: "Told".into(),
@@ -240,7 +240,7 @@ impl Host for Toy {
         Box::pin(ready(Ok(vec![usage])))
     }
 
-    fn logs(&self, gang: GangName, which: WhichLogs) -> Answer<Logs> {
+    fn logs(&self, gang: GangName, which: LogQuery) -> Answer<Logs> {
         let found = self.of(&gang);
         let go_on = self.go_on.clone();
         Box::pin(async move {

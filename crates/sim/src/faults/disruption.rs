@@ -67,7 +67,7 @@ fn draw_preemptibility(rng: &mut ChaCha8Rng, gang: &mut GangSpec) {
         min_runtime,
         grace,
         checkpoint: rng.random_bool(0.6).then_some(checkpoint),
-        gentle: false,
+        never_preempts: false,
     };
 }
 
@@ -76,7 +76,7 @@ fn draw_never_preempting(seed: u64, setup: &mut Setup) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(NEVER_PREEMPTS_STREAM);
     for job in &mut setup.jobs {
-        job.gang.disruption.gentle = rng.random_bool(0.2);
+        job.gang.disruption.never_preempts = rng.random_bool(0.2);
     }
 }
 

@@ -221,7 +221,7 @@ fn adversary(
         min_runtime: [Span::ZERO, Span::mins(30), AGES][rng.random_range(0..3)],
         grace: Span(rng.random_range(0..=grace.0)),
         checkpoint: rng.random_bool(0.7).then_some(checkpoint),
-        gentle: rng.random_bool(0.1),
+        never_preempts: rng.random_bool(0.1),
     };
     if rng.random_bool(0.4) {
         let role = &mut gang.roles[0];

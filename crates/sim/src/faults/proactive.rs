@@ -2,7 +2,7 @@
 //!
 //! It has random numbers of its own, so that a scenario without it does not change.
 
-use muster_core::proactive::{Ahead, Buffer, Consolidate, ForecastSpec, Patience, Schedule};
+use muster_core::proactive::{Buffer, Consolidate, ForecastSpec, Proactive, Schedule, Timeouts};
 use muster_core::time::{Span, Time};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -32,7 +32,7 @@ pub(crate) fn draw(
         pool.expire_after = rng.random_bool(0.3).then(|| Span::mins(rng.random_range(60..600)));
         if rng.random_bool(0.4) {
             let mut stage = || Span::mins(rng.random_range(3..15));
-            pool.patience = Patience { launch: stage(), register: stage(), gpus: stage() };
+            pool.patience = Timeouts { launch: stage(), register: stage(), gpus: stage() };
         }
         for offering in &mut pool.offerings {
             let start = rng.random_range(10..120);
@@ -40,7 +40,7 @@ pub(crate) fn draw(
         }
         for _ in 0..rng.random_range(0..12) {
             let when = Time(rng.random_range(0..storm_ends.0));
-            faults.push((when, SimEvent::Outlook(at as u16, rng.random_range(0..6))));
+            faults.push((when, SimEvent::PoolForecast(at as u16, rng.random_range(0..6))));
         }
     }
     for job in &mut setup.jobs {
@@ -49,7 +49,7 @@ pub(crate) fn draw(
     }
 }
 
-fn draw_ahead(rng: &mut ChaCha8Rng) -> Ahead {
+fn draw_ahead(rng: &mut ChaCha8Rng) -> Proactive {
     let buffer = match rng.random_range(0..3) {
         0 => Some(Buffer::Nodes(rng.random_range(0..4))),
         1 => Some(Buffer::Permille(rng.random_range(0..500))),
@@ -66,7 +66,7 @@ fn draw_ahead(rng: &mut ChaCha8Rng) -> Ahead {
         only_tell: rng.random_bool(0.2),
         ..ForecastSpec::default()
     };
-    Ahead {
+    Proactive {
         warm: rng.random_range(0..4),
         stopped: if rng.random_bool(0.4) { rng.random_range(1..4) } else { 0 },
         spare: if rng.random_bool(0.5) { rng.random_range(0..500) } else { 0 },

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use muster_core::proactive::Consolidate;
 use muster_core::id::{GangId, PoolIdx};
 use muster_core::order::Claim;
+use muster_core::proactive::Consolidate;
 use muster_core::time::{Span, Time};
 use muster_core::verdict::{Blocker, Verdict};
 use muster_plan::{Policy, QueueOrder};

@@ -5,7 +5,7 @@ use muster_core::gang::Phase;
 use muster_core::order::ClaimState;
 use muster_core::plan::{Action, StopReason};
 use muster_plan::world_for;
-use muster_testkit::promises::{Promise, Said};
+use muster_testkit::promises::{HostReport, Promise};
 
 use crate::host::sim::Sim;
 
@@ -91,7 +91,7 @@ impl Sim {
 
     /// Lets the ledger compare the World with the facts it has seen.
     pub(crate) fn audit(&mut self) {
-        let said = Said {
+        let said = HostReport {
             gangs: self.world.gangs().map(|(id, gang)| (id, gang.submitted)).collect(),
             claims: self.world.claims().keys().copied().collect(),
             machines: self.cloud.machines.keys().copied().collect(),

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use muster_core::proactive::Outlook;
 use muster_core::event::Refusal;
 use muster_core::gang::Phase;
 use muster_core::id::{ClaimId, GangId, PoolIdx};
 use muster_core::node::NodeSpec;
+use muster_core::proactive::PoolForecast;
 use muster_core::time::{Span, Time};
 use muster_core::{Event, Fact};
 use muster_testkit::promises::Promise;
@@ -54,7 +54,7 @@ pub(crate) enum SimEvent {
     /// The forecaster is due.
     Forecast,
     /// A forecast says that so many free nodes of a pool will be wanted from now on.
-    Outlook(u16, u32),
+    PoolForecast(u16, u32),
     /// The planner's wake-up time has come.
     Wake,
     /// Invalid input arrives.
@@ -79,7 +79,7 @@ impl SimEvent {
             | SimEvent::Reclaimed(_)
             | SimEvent::Reclaim
             | SimEvent::OutOfStock(..)
-            | SimEvent::Outlook(..)
+            | SimEvent::PoolForecast(..)
             | SimEvent::BadInput(_)
             | SimEvent::OwnerResizes(..)
             | SimEvent::Crash(_) => true,
@@ -130,7 +130,7 @@ impl Sim {
                 Ok(())
             }
             SimEvent::Forecast => self.forecast(),
-            SimEvent::Outlook(pool, nodes) => self.set_outlook(pool, nodes),
+            SimEvent::PoolForecast(pool, nodes) => self.set_outlook(pool, nodes),
             SimEvent::Wake => {
                 self.wake_at = None;
                 self.apply(Event::Tick)
@@ -205,7 +205,7 @@ impl Sim {
     }
 
     fn forecast(&mut self) -> Result<(), Refusal> {
-        for event in self.forecaster.look(&self.world, self.now) {
+        for event in self.forecaster.forecast(&self.world, self.now) {
             self.apply(event)?;
         }
         if let Some(due) = self.forecaster.due(&self.world, self.now) {
@@ -216,7 +216,7 @@ impl Sim {
 
     fn set_outlook(&mut self, pool: u16, nodes: u32) -> Result<(), Refusal> {
         let pool = self.world.pools()[PoolIdx(pool)].spec.name.clone();
-        let outlook = Outlook { from: self.now, step: Span::hours(2), nodes: vec![nodes, 0] };
+        let outlook = PoolForecast { from: self.now, step: Span::hours(2), nodes: vec![nodes, 0] };
         self.apply(Event::Expected { pool, outlook })
     }
 

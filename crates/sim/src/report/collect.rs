@@ -32,7 +32,7 @@ const POINTS: usize = 240;
 
 /// Collects the runs of one setup.
 #[derive(Clone, Debug)]
-pub struct Gather {
+pub struct ReportCollector {
     measure: Measure,
     specs: Vec<QueueSpec>,
     queues: Names,
@@ -44,7 +44,7 @@ pub struct Gather {
     raws: Vec<RawRun>,
 }
 
-impl Gather {
+impl ReportCollector {
     /// Starts with the setup of all runs.
     pub fn new(setup: &Setup) -> Self {
         let measure = Measure::of(&setup.jobs);

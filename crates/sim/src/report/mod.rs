@@ -24,11 +24,11 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use collect::Gather;
+pub use collect::ReportCollector;
 pub use fairness::{By, Shares, Slowdowns, jain};
 pub use figures::Figures;
 pub use jobs::Measure;
 pub use runs::{Report, Run, Stage, WAIT_FROM_S};
 pub use sizes::SizeClass;
-pub use stats::{Curve, Five, Grid, Top};
+pub use stats::{Curve, FiveNumbers, Grid, Top};
 pub use timeline::Timeline;

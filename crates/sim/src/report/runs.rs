@@ -7,7 +7,7 @@ use crate::report::figures::Figures;
 use crate::report::jobs::capacity::Measure;
 use crate::report::sizes::SizeClass;
 use crate::report::stats::buckets::Grid;
-use crate::report::stats::quantile::{Curve, Five};
+use crate::report::stats::quantile::{Curve, FiveNumbers};
 use crate::report::stats::top::Top;
 use crate::report::summary::Summary;
 use crate::report::timeline::Timeline;
@@ -54,7 +54,7 @@ pub struct Run {
     /// Bounded slowdowns, from 1 on.
     pub slowdowns: Curve,
     /// Waits in seconds for each of [`Report::sizes`].
-    pub by_size: Vec<Option<Five>>,
+    pub by_size: Vec<Option<FiveNumbers>>,
     /// Running and waiting capacity over time.
     pub timeline: Timeline,
     /// Shares over time for each of those named in [`Report::shares`].

@@ -2,7 +2,7 @@
 
 use crate::report::jobs::demand::Demand;
 use crate::report::jobs::job_run::JobRun;
-use crate::report::stats::quantile::Five;
+use crate::report::stats::quantile::FiveNumbers;
 
 /// Jobs whose minimum capacity is in this range.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -47,12 +47,16 @@ fn class(size: u64, doublings: u32) -> SizeClass {
 }
 
 /// The waits of each class, in seconds.
-pub(crate) fn waits(job_runs: &[JobRun], classes: usize, of_job: &[usize]) -> Vec<Option<Five>> {
+pub(crate) fn waits(
+    job_runs: &[JobRun],
+    classes: usize,
+    of_job: &[usize],
+) -> Vec<Option<FiveNumbers>> {
     let mut waits = vec![Vec::new(); classes];
     for (job, class) in job_runs.iter().zip(of_job) {
         waits[*class].extend(job.wait_s());
     }
-    waits.into_iter().map(Five::of).collect()
+    waits.into_iter().map(FiveNumbers::of).collect()
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ fn no_summary() -> Summary {
 /// Two jobs one after the other, each on all 8 GPUs; the second one waits.
 fn two_in_turn() -> Report {
     let jobs = vec![job("research", "ada", 8, 0, 300), job("product", "bob", 8, 100, 100)];
-    let mut gather = Gather::new(&setup(jobs));
+    let mut gather = ReportCollector::new(&setup(jobs));
     let outcomes = [outcome(0, 0, 300), outcome(100, 300, 400)];
     gather.add_run(no_summary(), &outcomes, 0, at(400));
     gather.finish()
@@ -60,8 +60,10 @@ fn two_in_turn() -> Report {
 fn utilisation_is_the_used_share_of_the_capacity() {
     assert_eq!(two_in_turn().runs[0].utilisation, Some(1.0));
     // Half of the GPUs for half of the time.
-    let mut gather =
-        Gather::new(&setup(vec![job("research", "", 4, 0, 100), job("research", "", 0, 0, 200)]));
+    let mut gather = ReportCollector::new(&setup(vec![
+        job("research", "", 4, 0, 100),
+        job("research", "", 0, 0, 200),
+    ]));
     gather.add_run(no_summary(), &[outcome(0, 0, 100), outcome(0, 0, 200)], 0, at(500));
     assert_eq!(gather.finish().runs[0].utilisation, Some(0.25));
 }
@@ -75,7 +77,7 @@ fn end_of_a_log_does_not_dilute_utilisation_while_submitting() {
         job("research", "", 0, 200, 10),
     ];
     let outcomes = [outcome(0, 0, 100), outcome(150, 150, 500), outcome(200, 200, 210)];
-    let mut gather = Gather::new(&setup(jobs));
+    let mut gather = ReportCollector::new(&setup(jobs));
     gather.add_run(no_summary(), &outcomes, 0, at(500));
     let run = &gather.finish().runs[0];
     assert_eq!(run.utilisation_while_submitting, Some((800.0 + 200.0) / 1_600.0));
@@ -90,7 +92,7 @@ fn long_end_with_little_work_is_not_shown() {
         let mut outcomes: Vec<Outcome> =
             (0..100).map(|i| outcome(i * 100, i * 100 + 50, i * 100 + 140)).collect();
         outcomes.push(outcome(50, 50, 50 + last_run_s));
-        let mut gather = Gather::new(&setup(jobs));
+        let mut gather = ReportCollector::new(&setup(jobs));
         gather.add_run(no_summary(), &outcomes, 0, at(50 + last_run_s));
         let report = gather.finish();
         assert!(report.grid.to() >= at(9_950), "every start is shown");
@@ -103,8 +105,10 @@ fn long_end_with_little_work_is_not_shown() {
 
 #[test]
 fn run_without_work_is_shown_to_its_end() {
-    let mut gather =
-        Gather::new(&setup(vec![job("research", "", 0, 0, 100), job("research", "", 8, 0, 9)]));
+    let mut gather = ReportCollector::new(&setup(vec![
+        job("research", "", 0, 0, 100),
+        job("research", "", 8, 0, 9),
+    ]));
     let waits = Outcome { submitted: Some(at(0)), ..Outcome::default() };
     gather.add_run(no_summary(), &[outcome(0, 1, 101), waits], 0, at(101));
     assert!(gather.finish().grid.to() >= at(101));
@@ -114,7 +118,7 @@ fn run_without_work_is_shown_to_its_end() {
 fn utilisation_of_pools_is_the_used_share_of_purchased_capacity() {
     let bought = |gpu_s: u64| {
         let jobs = vec![job("research", "", 8, 0, 100)];
-        let mut gather = Gather::new(&Setup { nodes: Vec::new(), ..setup(jobs) });
+        let mut gather = ReportCollector::new(&Setup { nodes: Vec::new(), ..setup(jobs) });
         gather.add_run(no_summary(), &[outcome(0, 180, 280)], gpu_s * 1_000, at(900));
         gather.finish().runs[0].utilisation
     };
@@ -127,7 +131,7 @@ fn elastic_gang_counts_with_its_actual_members() {
     let mut elastic = job("research", "", 1, 0, 100);
     (elastic.gang.roles[0].min, elastic.gang.roles[0].max) = (2, 8);
     let used = |took: u64| {
-        let mut gather = Gather::new(&setup(vec![elastic.clone()]));
+        let mut gather = ReportCollector::new(&setup(vec![elastic.clone()]));
         gather.add_run(no_summary(), &[outcome(0, 0, took)], 0, at(took));
         gather.finish().runs[0].all.used_hours * 3_600.0
     };
@@ -156,7 +160,7 @@ fn timeline_shows_running_and_waiting_capacity_by_queue() {
 #[test]
 fn jobs_that_never_start_wait_to_the_end() {
     let jobs = vec![job("research", "", 8, 0, 100), job("research", "", 64, 0, 100)];
-    let mut gather = Gather::new(&setup(jobs));
+    let mut gather = ReportCollector::new(&setup(jobs));
     let stuck = Outcome { submitted: Some(at(0)), ..Outcome::default() };
     gather.add_run(no_summary(), &[outcome(0, 0, 100), stuck], 0, at(100));
     let report = gather.finish();
@@ -176,7 +180,7 @@ fn shares_are_shown_beside_fair_shares_by_weight() {
 #[test]
 fn single_queue_is_shared_by_its_users() {
     let jobs = vec![job("research", "ada", 8, 0, 50), job("research", "bob", 8, 0, 50)];
-    let mut gather = Gather::new(&setup(jobs));
+    let mut gather = ReportCollector::new(&setup(jobs));
     gather.add_run(no_summary(), &[outcome(0, 0, 50), outcome(0, 150, 200)], 0, at(200));
     let report = gather.finish();
     assert_eq!((report.shares.by, &report.shares.dues), (By::User, &vec![0.5, 0.5]));
@@ -194,7 +198,7 @@ fn report_on_all_jobs_agrees_with_the_summary() {
     let users = ["ada", "bob", "eve"];
     let some = |i: u64| job("research", users[i as usize % 3], 1 + i as u16 % 8, i * 40, 5 + i * 7);
     let setup = setup((0..60).map(some).collect());
-    let mut gather = Gather::new(&setup);
+    let mut gather = ReportCollector::new(&setup);
     let mut sim =
         Sim::new(setup, Policy::default(), SimOptions::default()).expect("a well-formed stage");
     sim.run(Time::MAX);
@@ -222,7 +226,7 @@ fn report_of_a_long_log_stays_small() {
     let jobs: Vec<Job> = (0..5_000).map(|i| job("research", "", 1, i * 60, 30)).collect();
     let outcomes: Vec<Outcome> =
         (0..5_000).map(|i| outcome(i * 60, i * 60 + 1, i * 60 + 31)).collect();
-    let mut gather = Gather::new(&setup(jobs));
+    let mut gather = ReportCollector::new(&setup(jobs));
     gather.add_run(no_summary(), &outcomes, 0, at(300_000));
     let report = gather.finish();
     let run = &report.runs[0];

@@ -11,8 +11,8 @@ use muster_core::order::ClaimFailure;
 use muster_core::pool::PoolSpec;
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
+use muster_sim::accounts::{Meter, State};
 use muster_sim::faults::{draw, run_seed};
-use muster_sim::meter::{Meter, State};
 use muster_sim::{Setup, Sim, Summary};
 use muster_testkit::build;
 

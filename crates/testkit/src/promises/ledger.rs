@@ -87,7 +87,7 @@ impl Ledger {
         }
     }
     /// Compares the books with a host's own state, for instance after a restart.
-    pub fn audit(&mut self, now: Time, said: &Said) {
+    pub fn audit(&mut self, now: Time, said: &HostReport) {
         self.books.now = now;
         recovery::audit(&self.books, said, &mut self.violations);
     }
@@ -111,7 +111,7 @@ impl Ledger {
 
 /// The state of a host by its own account, to be compared with the books.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct HostReport {
     /// Gangs that are not over, with when they were submitted.
     pub gangs: Vec<(GangId, Time)>,
     /// Claims it knows.

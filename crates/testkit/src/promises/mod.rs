@@ -13,6 +13,6 @@ mod recovery;
 #[cfg(test)]
 mod fixture;
 
-pub use ledger::{Ledger, Said, Terms};
+pub use ledger::{HostReport, Ledger, Terms};
 pub use promise::{Promise, Violation};
 pub use queue::excused;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::promises::books::Books;
-use crate::promises::{Promise, Said, Violation};
+use crate::promises::{HostReport, Promise, Violation};
 
 /// Compares the books with a host's own state after a restart, or at any other time.
-pub(crate) fn audit(books: &Books, said: &Said, found: &mut Vec<Violation>) {
+pub(crate) fn audit(books: &Books, said: &HostReport, found: &mut Vec<Violation>) {
     let mut wrong = |promise, what: String| found.push(Violation { promise, at: books.now, what });
     for (gang, entry) in &books.gangs {
         match said.gangs.iter().find(|(id, _)| id == gang) {

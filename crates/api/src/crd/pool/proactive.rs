@@ -131,13 +131,13 @@ fn default_min_history() -> Duration {
 }
 
 fn default_launch() -> DurationAboveZero {
-    DurationAboveZero(proactive::Patience::default().launch)
+    DurationAboveZero(proactive::Timeouts::default().launch)
 }
 
 fn default_register() -> DurationAboveZero {
-    DurationAboveZero(proactive::Patience::default().register)
+    DurationAboveZero(proactive::Timeouts::default().register)
 }
 
 fn default_gpus() -> DurationAboveZero {
-    DurationAboveZero(proactive::Patience::default().gpus)
+    DurationAboveZero(proactive::Timeouts::default().gpus)
 }

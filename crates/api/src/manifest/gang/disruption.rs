@@ -30,7 +30,7 @@ pub(crate) fn disruption(spec: &Fields<'_>) -> Disruption {
         value.warn("has no effect: with `preemptible: false` it is stopped for nobody's sake");
     }
     let preempts = fields.get("preempts").and_then(|value| value.flag());
-    read.gentle = preempts == Some(false);
+    read.never_preempts = preempts == Some(false);
     // Of use to those who are stopped for nobody as well: nodes that are about to go.
     read.grace = fields.span("grace").unwrap_or_default();
     read.checkpoint = fields.get("checkpoint").and_then(|value| checkpoint(&value, read.grace));

@@ -1,7 +1,7 @@
 //! What a pool keeps ready ahead of need: warm nodes, a buffer, schedules, a forecast.
 
 use muster_core::calendar::Calendar;
-use muster_core::proactive::{Ahead, Buffer, Consolidate, ForecastSpec, Patience, Schedule};
+use muster_core::proactive::{Buffer, Consolidate, ForecastSpec, Proactive, Schedule, Timeouts};
 use muster_core::time::Span;
 
 use crate::yaml::fields::Fields;
@@ -11,8 +11,8 @@ use crate::yaml::value::Value;
 const MAX_NODES: u32 = 1_000_000;
 
 /// Reads a pool's proactive fields. A pool that is `Reactive` keeps nothing whatever else it says.
-pub(crate) fn read(spec: &Fields<'_>) -> Ahead {
-    let mut ahead = Ahead::default();
+pub(crate) fn read(spec: &Fields<'_>) -> Proactive {
+    let mut ahead = Proactive::default();
     if let Some(fields) = spec.get("warm").and_then(|value| value.fields()) {
         let nodes = |name| fields.get(name).and_then(|value| value.count(0..=MAX_NODES));
         ahead.warm = nodes("nodes").unwrap_or(0);
@@ -36,7 +36,7 @@ pub(crate) fn read(spec: &Fields<'_>) -> Ahead {
     });
     let modes = [("Proactive", true), ("Reactive", false)];
     let mode = spec.get("mode").and_then(|value| value.one_of(&modes));
-    if mode.unwrap_or(true) { ahead } else { Ahead::default() }
+    if mode.unwrap_or(true) { ahead } else { Proactive::default() }
 }
 
 /// Reads what may be done about nodes that are used too little.
@@ -50,8 +50,8 @@ pub(crate) fn consolidate(spec: &Fields<'_>) -> Consolidate {
 }
 
 /// Reads how long each stage of a claim may take.
-pub(crate) fn patience(spec: &Fields<'_>) -> Patience {
-    let mut patience = Patience::default();
+pub(crate) fn patience(spec: &Fields<'_>) -> Timeouts {
+    let mut patience = Timeouts::default();
     let Some(fields) = spec.get("timeouts").and_then(|value| value.fields()) else {
         return patience;
     };

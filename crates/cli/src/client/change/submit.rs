@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 use hyper::Method;
 use muster_core::time::Span;
-use muster_server::{Applied, Effect, Kind};
+use muster_server::{Applied, AppliedEffect, Kind};
 use serde_json::Value;
 
 use crate::client::change::manifests;
@@ -96,13 +96,13 @@ async fn apply(api: &Api, args: &Args) -> anyhow::Result<Vec<Applied>> {
 
 fn tell(one: &Applied, dry_run: bool) {
     let effect = match (one.effect, dry_run) {
-        (Effect::Created, false) => "is new",
-        (Effect::Replaced, false) => "is new, in the place of one that is over",
-        (Effect::Replaced, true) => "would be new, in the place of one that is over",
-        (Effect::Changed, false) => "has changed",
-        (Effect::Unchanged, _) => "is as it was",
-        (Effect::Created, true) => "would be new",
-        (Effect::Changed, true) => "would change",
+        (AppliedEffect::Created, false) => "is new",
+        (AppliedEffect::Replaced, false) => "is new, in the place of one that is over",
+        (AppliedEffect::Replaced, true) => "would be new, in the place of one that is over",
+        (AppliedEffect::Changed, false) => "has changed",
+        (AppliedEffect::Unchanged, _) => "is as it was",
+        (AppliedEffect::Created, true) => "would be new",
+        (AppliedEffect::Changed, true) => "would change",
     };
     stdout::line(format_args!("{} {} {effect}", word(one.kind), one.name));
     one.warnings.iter().for_each(|warning| eprintln!("warning: {}: {warning}", one.name));

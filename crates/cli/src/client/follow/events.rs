@@ -244,18 +244,18 @@ mod tests {
         use std::sync::Arc;
 
         use muster_core::time::Time;
-        use muster_server::{Board, Found, Said};
+        use muster_server::{Board, FeedRead, Note};
         let board = Arc::new(Board::new(8));
         let mut reader = board.follow(None);
-        let said = Said {
+        let said = Note {
             kind: Kind::Gang,
             name: "a/b".into(),
             reason: "Started".into(),
             message: "all".to_owned(),
             warning: true,
         };
-        board.say(Stamp(Time(0)), said);
-        let Some(Found::News(written)) = reader.next(1).await else { panic!("no news") };
+        board.note(Stamp(Time(0)), said);
+        let Some(FeedRead::News(written)) = reader.next(1).await else { panic!("no news") };
         let read: StreamEvent = serde_json::from_slice(written[0].text()).unwrap();
         assert!(
             matches!(&read, StreamEvent::Message { seq: 9, warning: true, name, .. } if name == "a/b")

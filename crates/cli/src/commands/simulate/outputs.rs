@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use indicatif::ProgressBar;
 use muster_core::Fact;
 use muster_sim::record::Recorder;
-use muster_sim::report::Gather;
+use muster_sim::report::ReportCollector;
 use muster_sim::{Setup, Sim, Summary};
 
 use crate::commands::simulate::command::Args;
@@ -32,8 +32,11 @@ pub(crate) fn recorder(file: &Path) -> Result<Recorder, UsageError> {
 }
 
 /// A report into a file, to which every run of the setup is added.
-pub(crate) fn report(file: &Path, setup: &Setup) -> Result<(BufWriter<File>, Gather), UsageError> {
-    Ok((create(file)?, Gather::new(setup)))
+pub(crate) fn report(
+    file: &Path,
+    setup: &Setup,
+) -> Result<(BufWriter<File>, ReportCollector), UsageError> {
+    Ok((create(file)?, ReportCollector::new(setup)))
 }
 
 /// The invocation of the command, for the report.

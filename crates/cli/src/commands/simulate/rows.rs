@@ -2,7 +2,7 @@
 
 use muster_core::time::Span;
 use muster_sim::Summary;
-use muster_sim::meter::State;
+use muster_sim::accounts::State;
 use muster_sim::summary::{DisruptionFigures, Supply};
 
 use crate::figures::{grouped, span};

@@ -1,6 +1,6 @@
 //! Wait by size of job.
 
-use muster_sim::report::{Five, Report, SizeClass, WAIT_FROM_S};
+use muster_sim::report::{FiveNumbers, Report, SizeClass, WAIT_FROM_S};
 
 use crate::figures::count;
 use crate::report::charts::legend::{PolicyColour, numbered};
@@ -82,7 +82,7 @@ fn one_size(svg: &mut Markup, report: &Report, y: &Scale, i: usize, class: SizeC
     });
 }
 
-fn draw(svg: &mut Markup, y: &Scale, five: &Five, x: f64, width: f64) {
+fn draw(svg: &mut Markup, y: &Scale, five: &FiveNumbers, x: f64, width: f64) {
     let (left, right) = (x - width / 2.0, x + width / 2.0);
     let rule = |svg: &mut Markup, class, from: (f64, f64), to: (f64, f64)| {
         let line = svg.classed("line", class).attr("x1", Px(from.0)).attr("x2", Px(to.0));
@@ -96,8 +96,8 @@ fn draw(svg: &mut Markup, y: &Scale, five: &Five, x: f64, width: f64) {
     rule(svg, "median", (left, y.at(five.p50)), (right, y.at(five.p50)));
 }
 
-fn words(policy: &str, size: &str, five: &Five) -> String {
-    let Five { count: jobs, p5, p25, p50, p75, p95 } = *five;
+fn words(policy: &str, size: &str, five: &FiveNumbers) -> String {
+    let FiveNumbers { count: jobs, p5, p25, p50, p75, p95 } = *five;
     let (low, high) =
         (format!("{} to {}", span(p25), span(p75)), format!("{} to {}", span(p5), span(p95)));
     let jobs = count(jobs, "job");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muster_core::order::ClaimFailure;
-use muster_sim::meter::{Cause, State};
+use muster_sim::accounts::{Cause, State};
 use muster_sim::report::{Report, Run};
 use muster_sim::summary::{Paid, Supply};
 

@@ -1,6 +1,6 @@
 //! Bought capacity: hours by state, and results of orders.
 
-use muster_sim::meter::{ByState, State};
+use muster_sim::accounts::{ByState, State};
 use muster_sim::report::{Report, Run};
 use muster_sim::summary::Supply;
 

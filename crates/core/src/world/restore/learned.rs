@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::history::Run;
-use crate::history::decayed_usage::Past;
+use crate::history::decayed_usage::DecayedUsage;
 use crate::history::remembered::{PastDemand, PastUse, Remembered};
 use crate::world::World;
 
@@ -34,7 +34,7 @@ impl World {
         let now = self.now;
         for (name, used) in &remembered.queues {
             let Some(queue) = self.queue_by_name.get(name) else { continue };
-            let past = Past::from_named(used, remembered.at.min(now), &mut self.names);
+            let past = DecayedUsage::from_named(used, remembered.at.min(now), &mut self.names);
             self.queues[*queue].past = past;
         }
         let mut runs: Vec<(&Run, &Arc<str>)> = Vec::new();

@@ -15,9 +15,9 @@ use crate::hardware::resource::TOKEN;
 use crate::hardware::topology::Level;
 use crate::history::health::Record;
 use crate::id::{ClaimId, GangId, NodeIdx, OfferingRef, QueueIdx, ResourceIdx, SigIdx};
-use crate::messages::event::{Refusal, Sitting, Stale};
+use crate::messages::event::{Refusal, RoleSeats, Stale};
 use crate::objects::gang::{Gang, GangSpec, Phase, Seat};
-use crate::objects::order::{ClaimState, MakesWay};
+use crate::objects::order::{ClaimState, VictimSeats};
 use crate::objects::queue::Usage;
 use crate::units::time::Time;
 use crate::world::World;
@@ -28,10 +28,10 @@ impl World {
         &mut self,
         id: GangId,
         since: Time,
-        sitting: &[Sitting],
+        sitting: &[RoleSeats],
     ) -> Result<(), Refusal> {
         let gang = self.gang(id).ok_or(Refusal::UnknownGang(id))?;
-        let known = |sitting: &Sitting| {
+        let known = |sitting: &RoleSeats| {
             usize::from(sitting.role) < gang.sigs.len() && self.node(sitting.node).is_some()
         };
         if matches!(gang.phase, Phase::Assembling(_))
@@ -71,8 +71,8 @@ impl World {
     }
 
     /// Seats for members that run on a node already: on devices not known to be taken, as far as there are any.
-    fn seats_for(&self, id: GangId, sitting: &Sitting) -> Vec<Seat> {
-        let Sitting { role, node, members } = *sitting;
+    fn seats_for(&self, id: GangId, sitting: &RoleSeats) -> Vec<Seat> {
+        let RoleSeats { role, node, members } = *sitting;
         let sig = self.gang(id).expect("just seen").sigs[usize::from(role)];
         let (gpus, share) = self.signature(sig).gpu();
         if gpus == 0 {
@@ -252,7 +252,7 @@ impl World {
     pub(in crate::world) fn replace_members(
         &mut self,
         spec: &GangSpec,
-        sitting: &[Sitting],
+        sitting: &[RoleSeats],
     ) -> Result<(), Refusal> {
         let id = self.gang_by_name.get(&spec.name).copied();
         let id = id.ok_or_else(|| Refusal::NoSuchGang(spec.name.clone()))?;
@@ -276,7 +276,7 @@ impl World {
         self.check_usage(
             gang,
             &sum,
-            &[MakesWay { gang: id, seats: gang.seats.clone(), stop: None }],
+            &[VictimSeats { gang: id, seats: gang.seats.clone(), stop: None }],
         )?;
         // Its estimated end depends on its seats.
         self.unindex_end(id);
@@ -297,7 +297,7 @@ impl World {
     /// Whether the limits of queues and users allow a gang to have its members in these places instead of its present
     /// ones. A change that needs no more of any resource is always allowed: a lowered limit takes nothing from running
     /// gangs.
-    pub fn is_within_limits(&self, id: GangId, sitting: &[Sitting]) -> bool {
+    pub fn is_within_limits(&self, id: GangId, sitting: &[RoleSeats]) -> bool {
         let Some(gang) = self.gang(id) else { return false };
         let (mut sum, mut has) = (Usage::default(), Usage::default());
         for one in sitting {
@@ -313,13 +313,13 @@ impl World {
         if sum.gpu_milli <= has.gpu_milli && sum.amounts.iter().all(covers) {
             return true;
         }
-        let own = MakesWay { gang: id, seats: gang.seats.clone(), stop: None };
+        let own = VictimSeats { gang: id, seats: gang.seats.clone(), stop: None };
         self.check_usage(gang, &sum, &[own]).is_ok()
     }
 
     /// Whether there is room for more members of a gang where they were assigned, beside all members with known
     /// places. Permissions and tokens, which the host counts itself, are not checked.
-    pub fn is_room_for(&self, id: GangId, sitting: &[Sitting]) -> bool {
+    pub fn is_room_for(&self, id: GangId, sitting: &[RoleSeats]) -> bool {
         let Some(gang) = self.gang(id) else { return false };
         let mut roles = gang.spec.roles.clone();
         for role in &mut roles {
@@ -350,11 +350,11 @@ impl World {
         &self,
         gang: &Gang,
         kinds: &[Signature],
-        sitting: &[Sitting],
+        sitting: &[RoleSeats],
     ) -> Option<Vec<Seat>> {
         let mut states: BTreeMap<NodeIdx, NodeState> = BTreeMap::new();
         let mut seats: Vec<Seat> = Vec::new();
-        for Sitting { role, node, members } in sitting.iter().copied() {
+        for RoleSeats { role, node, members } in sitting.iter().copied() {
             self.node(node).filter(|_| !self.row(node).cramped)?;
             let state = states.entry(node).or_insert_with(|| {
                 let mut state = self.states.get(self.row(node).state).clone();
@@ -388,17 +388,17 @@ impl World {
     /// The same for a gang whose end is not indexed.
     fn put_spec(&mut self, id: GangId, spec: &GangSpec, (queue, level): (QueueIdx, Option<Level>)) {
         let gang = self.gang(id).expect("a gang that is not over");
-        let (was_disruptable, said) = (gang.spec.is_disruptable(), gang.spec.said_with_least());
+        let (was_disruptable, said) = (gang.spec.may_be_victim(), gang.spec.estimated_with_min());
         let sigs: Vec<SigIdx> = spec.roles.iter().map(|role| self.signature_of(role)).collect();
         let wants = self.wanted_at_least(spec, &sigs);
         let gang = self.gang_mut(id);
         (gang.sigs, gang.wants, gang.queue, gang.level) = (sigs, wants, queue, level);
         gang.spec = spec.clone();
         gang.next = None;
-        self.disruptable += u32::from(spec.is_disruptable());
+        self.disruptable += u32::from(spec.may_be_victim());
         self.disruptable -= u32::from(was_disruptable);
         self.drop_estimate(said);
-        *self.estimates.entry(spec.said_with_least()).or_default() += 1;
+        *self.estimates.entry(spec.estimated_with_min()).or_default() += 1;
     }
 }
 

@@ -70,11 +70,11 @@ impl Host {
     /// The user that a gang counts for in a queue's `userLimit`: the creator of its object, or of its pods, as admission
     /// stamped it. Without a trusted stamp it is the namespace itself, so that objects of one namespace never count against
     /// the user of another.
-    pub(crate) fn user_of(&self, origin: &GangSource, pod: Option<&Pod>) -> Arc<str> {
-        let gang = origin.gang_name();
+    pub(crate) fn user_of(&self, source: &GangSource, pod: Option<&Pod>) -> Arc<str> {
+        let gang = source.gang_name();
         let namespace = gang.split_once('/').map_or("default", |(namespace, _)| namespace);
-        let object = self.source_object(origin).map(|(_, object)| &**object);
-        let object = object.or_else(|| self.request(origin)).map(ResourceExt::annotations);
+        let object = self.source_object(source).map(|(_, object)| &**object);
+        let object = object.or_else(|| self.request(source)).map(ResourceExt::annotations);
         let of_pod = pod.and_then(|pod| stamped(labels_and_annotations(pod).1));
         let of_pod = of_pod.filter(|user| !user.starts_with(CONTROLLERS));
         let user = object.and_then(stamped).or(of_pod).filter(|_| self.config.trust_users);

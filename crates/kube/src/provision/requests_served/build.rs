@@ -82,7 +82,7 @@ impl Host {
         // No admission has seen the template's pods, so its priority is what its writer says.
         spec.priority = self.priority_of(terms).unwrap_or_default();
         spec.priority_is_declared = true;
-        spec.disruption.gentle |= self.never_preempts(&[], terms);
+        spec.disruption.never_preempts |= self.never_preempts(&[], terms);
     }
 
     /// What a request asks for.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::EventType;
 use muster_api::provisioning;
-use muster_core::event::Sitting;
+use muster_core::event::RoleSeats;
 use muster_core::gang::{Closeness, Gang, Phase, Request, RoleSpec, Seat};
 use muster_core::id::{GangId, NodeIdx, SigIdx};
 use muster_core::plan::Action;
@@ -188,7 +188,7 @@ struct Share {
     /// By role of the gang that takes it.
     taken: Vec<Spot>,
     /// What stays booked.
-    left: Vec<Sitting>,
+    left: Vec<RoleSeats>,
 }
 
 /// What a gang takes of booked room: as many members as it may have, and at least as many as it must; or why what was
@@ -338,12 +338,12 @@ fn places(gang: &Gang) -> Vec<Spot> {
 }
 
 /// As a host would find them.
-pub(crate) fn sittings(spots: &[Spot]) -> Vec<Sitting> {
-    let mut sitting: Vec<Sitting> = Vec::new();
+pub(crate) fn sittings(spots: &[Spot]) -> Vec<RoleSeats> {
+    let mut sitting: Vec<RoleSeats> = Vec::new();
     for (role, node) in spots.iter().copied() {
         match sitting.iter_mut().find(|one| (one.role, one.node) == (role, node)) {
             Some(one) => one.members += 1,
-            None => sitting.push(Sitting { role, node, members: 1 }),
+            None => sitting.push(RoleSeats { role, node, members: 1 }),
         }
     }
     sitting
@@ -354,7 +354,7 @@ fn seats(world: &World, gang: GangId, spots: &[Spot]) -> Option<Vec<Seat>> {
     let gang = world.gang(gang)?;
     let mut states: FxHashMap<NodeIdx, NodeState> = FxHashMap::default();
     let mut seats: Vec<Seat> = Vec::new();
-    for Sitting { role, node, members } in sittings(spots) {
+    for RoleSeats { role, node, members } in sittings(spots) {
         let known = world.states().get(world.node_state(node)?);
         let state = states.entry(node).or_insert_with(|| known.clone());
         let signature = world.signature(gang.sigs[usize::from(role)]);

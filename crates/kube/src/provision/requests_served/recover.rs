@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_core::Event;
-use muster_core::event::Sitting;
+use muster_core::event::RoleSeats;
 use muster_core::id::{GangId, NodeIdx};
 use muster_core::time::Time;
 
@@ -37,7 +37,7 @@ impl Host {
 
     /// What is left of booked room by those who have taken some of it. It is told apart by nodes only: those who took it
     /// may call their roles otherwise.
-    pub(crate) fn still_booked(&self, name: &str, mut booked: Vec<Sitting>) -> Vec<Sitting> {
+    pub(crate) fn still_booked(&self, name: &str, mut booked: Vec<RoleSeats>) -> Vec<RoleSeats> {
         for taker in self.gangs.names() {
             let group = self.gangs.get(taker).expect("named");
             if self.consumes(group).as_deref() != Some(name) {

@@ -12,7 +12,7 @@ use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, of_job, pod};
 use crate::tests::schedule::cases::{TRAIN, on};
-use crate::tests::schedule::seats::{seats, told};
+use crate::tests::schedule::seats::{assigned_to, seats};
 
 const HOST: &str = "kubernetes.io/hostname";
 
@@ -126,7 +126,7 @@ async fn members_get_the_nodes_that_have_volumes_for_them_and_are_bound_when_the
     let chosen = chosen(&stage, TRAIN);
     assert_eq!(chosen.values().collect::<Vec<_>>().len(), 3, "{chosen:?}");
     for at in 0..3 {
-        let (name, all) = (format!("train-{at}"), told(&stage, TRAIN, "train-0"));
+        let (name, all) = (format!("train-{at}"), assigned_to(&stage, TRAIN, "train-0"));
         assert_eq!(all, None, "nobody is bound before all have their volumes");
         let of = chosen[&format!("team/{name}")].clone();
         let (_, on, size) = volumes.into_iter().find(|(of_it, ..)| *of_it == of).expect("one");
@@ -134,7 +134,7 @@ async fn members_get_the_nodes_that_have_volumes_for_them_and_are_bound_when_the
         stage.see(has(claim(&name, 10), &of));
     }
     for at in 0..3 {
-        let on = told(&stage, TRAIN, &format!("train-{at}")).expect("bound");
+        let on = assigned_to(&stage, TRAIN, &format!("train-{at}")).expect("bound");
         let of = &chosen[&format!("team/train-{at}")];
         assert_eq!(*of, on.replace('n', "v"), "each goes where its volume is");
     }
@@ -185,7 +185,7 @@ async fn a_volume_is_given_once() {
     let size = if first == "one" { 10 } else { 5 };
     stage.see(kept(volume("a", "n0", 10), first));
     stage.see(has(claim(first, size), "a"));
-    assert_eq!(told(&stage, &gang, first).as_deref(), Some("n0"));
+    assert_eq!(assigned_to(&stage, &gang, first).as_deref(), Some("n0"));
     stage.see(on(using(alone(first), &[first]), "n0"));
     assert_eq!(seats(&stage, &other), 0);
     // The claim keeps it when its pod is gone; it is free when somebody frees it.

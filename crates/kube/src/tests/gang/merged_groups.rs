@@ -82,7 +82,7 @@ fn show_all(stage: &mut HostFixture) {
 }
 
 impl HostFixture {
-    fn trouble(&self, name: &str) -> String {
+    fn blocked_reason(&self, name: &str) -> String {
         let record = self.host.gangs.get(name).unwrap_or_else(|| panic!("no {name}"));
         record.blocked.clone().map_or(String::new(), |(why, _)| why)
     }
@@ -96,7 +96,7 @@ impl HostFixture {
     }
 
     /// The node that a pod of a gang is assigned to.
-    fn told_to(&self, gang: &str, pod: &str) -> Option<String> {
+    fn assigned_node(&self, gang: &str, pod: &str) -> Option<String> {
         let record = self.host.gangs.get(gang)?;
         record.assigned_nodes.get(pod).map(ToString::to_string)
     }
@@ -122,12 +122,16 @@ async fn groups_created_one_by_one_start_together_when_all_fit() {
     stage.show(member(LEFT, 0), false);
     stage.see(member(LEFT, 1));
     assert!(
-        stage.trouble(&name).contains("b/right, which does not exist"),
+        stage.blocked_reason(&name).contains("b/right, which does not exist"),
         "{}",
-        stage.trouble(&name)
+        stage.blocked_reason(&name)
     );
     stage.see(record(RIGHT, 1, BOTH));
-    assert!(stage.trouble(&name).contains("b/right: 0 of 1 members"), "{}", stage.trouble(&name));
+    assert!(
+        stage.blocked_reason(&name).contains("b/right: 0 of 1 members"),
+        "{}",
+        stage.blocked_reason(&name)
+    );
     assert_eq!((stage.phase(&name), stage.phase("a/left.koordinator")), (None, None));
     stage.see(member(RIGHT, 0));
     assert_eq!(stage.phase(&name), Some(&Phase::Waiting), "only one of them fits");
@@ -140,7 +144,7 @@ async fn groups_created_one_by_one_start_together_when_all_fit() {
     assert_eq!(object.metadata.owner_references.unwrap_or_default(), []);
     stage.handle_outcome(Outcome::PlacementWritten(name.clone()));
     for pod in ["a/left-0", "a/left-1", "b/right-0"] {
-        assert!(stage.told_to(&name, pod).is_some(), "{pod} is not assigned");
+        assert!(stage.assigned_node(&name, pod).is_some(), "{pod} is not assigned");
     }
 }
 
@@ -152,12 +156,12 @@ async fn groups_merge_by_pod_annotations_alone() {
     // A group may omit its own name from its list.
     stage.see(marked(RIGHT, 0, 1, &[LEFT]));
     assert!(
-        stage.trouble(&name).contains("a/left: 1 of 2 members exist"),
+        stage.blocked_reason(&name).contains("a/left: 1 of 2 members exist"),
         "{}",
-        stage.trouble(&name)
+        stage.blocked_reason(&name)
     );
     stage.see(marked(LEFT, 1, 2, BOTH));
-    assert!(stage.is_admitted(&name), "{:?}: {}", stage.phase(&name), stage.trouble(&name));
+    assert!(stage.is_admitted(&name), "{:?}: {}", stage.phase(&name), stage.blocked_reason(&name));
     let (_, gang) = stage.gang(&name).expect("taken in");
     let roles = gang.spec.roles.iter().map(|role| (role.name.to_string(), role.min));
     let least = [("left-member".to_owned(), 2), ("right-member".to_owned(), 1)];
@@ -197,13 +201,13 @@ async fn group_listed_by_another_without_agreeing_starts_alone() {
     assert!(stage.is_admitted("b/right.koordinator"));
     assert_eq!(stage.phase(&name), None);
     assert!(
-        stage.trouble(&name).contains("b/right, which does not say so"),
+        stage.blocked_reason(&name).contains("b/right, which does not say so"),
         "{}",
-        stage.trouble(&name)
+        stage.blocked_reason(&name)
     );
-    let told = stage.host.group_patches(&name, |_| Some(State::Admitted));
-    let told: Vec<&str> = told.iter().map(|(_, object, _)| &**object).collect();
-    assert_eq!(told, ["left"], "this gang does not write the status of the other");
+    let written = stage.host.group_patches(&name, |_| Some(State::Admitted));
+    let written: Vec<&str> = written.iter().map(|(_, object, _)| &**object).collect();
+    assert_eq!(written, ["left"], "this gang does not write the status of the other");
 }
 
 #[tokio::test]
@@ -211,9 +215,9 @@ async fn recreated_member_waits_until_its_predecessor_has_left_the_node() {
     let mut stage = runs();
     stage.show(leaving(on(member(RIGHT, 0), "n2")), false);
     stage.see(member(RIGHT, 1));
-    assert_eq!(stage.told_to(&joint(BOTH), "b/right-1"), None, "its node is still occupied");
+    assert_eq!(stage.assigned_node(&joint(BOTH), "b/right-1"), None, "its node is still occupied");
     stage.see_gone(leaving(on(member(RIGHT, 0), "n2")));
-    assert_eq!(stage.told_to(&joint(BOTH), "b/right-1").as_deref(), Some("n2"));
+    assert_eq!(stage.assigned_node(&joint(BOTH), "b/right-1").as_deref(), Some("n2"));
 }
 
 #[tokio::test]
@@ -226,14 +230,14 @@ async fn groups_with_different_lists_wait_with_the_reason() {
     let (two, three) = (joint(BOTH), joint(&[LEFT, RIGHT, third]));
     assert_ne!(two, three);
     assert!(
-        stage.trouble(&two).contains("b/right, which names other groups"),
+        stage.blocked_reason(&two).contains("b/right, which names other groups"),
         "{}",
-        stage.trouble(&two)
+        stage.blocked_reason(&two)
     );
     assert!(
-        stage.trouble(&three).contains("a/left, which names other groups"),
+        stage.blocked_reason(&three).contains("a/left, which names other groups"),
         "{}",
-        stage.trouble(&three)
+        stage.blocked_reason(&three)
     );
     assert_eq!((stage.phase(&two), stage.phase(&three)), (None, None));
     // The same by annotations alone.
@@ -241,13 +245,13 @@ async fn groups_with_different_lists_wait_with_the_reason() {
     stage.see(marked(RIGHT, 0, 1, &[RIGHT, third]));
     stage.see(marked(LEFT, 0, 1, BOTH));
     assert!(
-        stage.trouble(&two).contains("b/right, which names other groups"),
+        stage.blocked_reason(&two).contains("b/right, which names other groups"),
         "{}",
-        stage.trouble(&two)
+        stage.blocked_reason(&two)
     );
     // A group whose list is changed to the same starts.
     stage.see(marked(RIGHT, 0, 1, BOTH));
-    assert!(stage.is_admitted(&two), "{:?}: {}", stage.phase(&two), stage.trouble(&two));
+    assert!(stage.is_admitted(&two), "{:?}: {}", stage.phase(&two), stage.blocked_reason(&two));
 }
 
 #[tokio::test]
@@ -261,9 +265,9 @@ async fn list_changed_while_waiting_takes_effect_at_once() {
     assert!(stage.is_admitted("a/left.koordinator"), "it starts by itself");
     assert_eq!(seats(&stage, &name), 0);
     assert!(
-        stage.trouble(&name).contains("a/left, which does not say so"),
+        stage.blocked_reason(&name).contains("a/left, which does not say so"),
         "{}",
-        stage.trouble(&name)
+        stage.blocked_reason(&name)
     );
 }
 
@@ -276,15 +280,15 @@ async fn merged_gang_waits_on_when_one_group_is_deleted() {
     stage.show(record(RIGHT, 1, BOTH), true);
     stage.see_gone(member(RIGHT, 0));
     assert!(
-        stage.trouble(&name).contains("b/right, which does not exist"),
+        stage.blocked_reason(&name).contains("b/right, which does not exist"),
         "{}",
-        stage.trouble(&name)
+        stage.blocked_reason(&name)
     );
     stage.see(node("n2"));
     assert_eq!(seats(&stage, &name), 0, "half of it started");
     stage.show(record(RIGHT, 1, BOTH), false);
     stage.see(member(RIGHT, 0));
-    assert!(stage.is_admitted(&name), "{:?}: {}", stage.phase(&name), stage.trouble(&name));
+    assert!(stage.is_admitted(&name), "{:?}: {}", stage.phase(&name), stage.blocked_reason(&name));
 }
 
 #[tokio::test]
@@ -298,10 +302,10 @@ async fn group_recreated_while_the_gang_runs_gets_its_seats_back() {
     // A member of the other group is recreated meanwhile.
     stage.see_gone(on(member(LEFT, 1), "n1"));
     stage.see(member(LEFT, 2));
-    assert_eq!(stage.told_to(&name, "a/left-2").as_deref(), Some("n1"));
+    assert_eq!(stage.assigned_node(&name, "a/left-2").as_deref(), Some("n1"));
     stage.show(record(RIGHT, 1, BOTH), false);
     stage.see(member(RIGHT, 1));
-    assert_eq!(stage.told_to(&name, "b/right-1").as_deref(), Some("n2"));
+    assert_eq!(stage.assigned_node(&name, "b/right-1").as_deref(), Some("n2"));
 }
 
 #[tokio::test]
@@ -335,7 +339,7 @@ async fn group_started_alone_goes_on_when_it_lists_others_later() {
     // A recreated member joins those that run.
     stage.see_gone(on(member(LEFT, 1), "n1"));
     stage.see(member(LEFT, 2));
-    assert_eq!(stage.told_to("a/left.koordinator", "a/left-2").as_deref(), Some("n1"));
+    assert_eq!(stage.assigned_node("a/left.koordinator", "a/left-2").as_deref(), Some("n1"));
 }
 
 /// The stored object of a gang that has its seats.
@@ -376,8 +380,8 @@ async fn new_leader_binds_the_remaining_pods_of_every_group() {
         stage.show(member(RIGHT, 0), false);
         stage.host.run_cycle();
         assert!(stage.is_running(&name), "{lists:?}: {:?}", stage.phase(&name));
-        assert_eq!(stage.told_to(&name, "a/left-1"), Some(left[1].clone()), "{lists:?}");
-        assert_eq!(stage.told_to(&name, "b/right-0"), Some(right[0].clone()), "{lists:?}");
+        assert_eq!(stage.assigned_node(&name, "a/left-1"), Some(left[1].clone()), "{lists:?}");
+        assert_eq!(stage.assigned_node(&name, "b/right-0"), Some(right[0].clone()), "{lists:?}");
     }
 }
 
@@ -473,5 +477,5 @@ async fn gang_with_the_suffix_of_merged_gangs_is_refused() {
         json!({"muster.sh/gang": "left.0.joined", "muster.sh/gang-size": "1"});
     stage.see(pod);
     assert_eq!(stage.phase("team/left.0.joined"), None);
-    assert!(stage.trouble("team/left.0.joined").contains("several groups"));
+    assert!(stage.blocked_reason("team/left.0.joined").contains("several groups"));
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, node, of_job, pod};
 use crate::tests::schedule::cases::{TRAIN, on};
-use crate::tests::schedule::seats::{member, running, told};
+use crate::tests::schedule::seats::{assigned_to, member, running};
 
 /// A pod that names its group by this label or annotation, and declares no more.
 fn named(name: &str, kind: &str, mark: &str) -> Value {
@@ -24,8 +24,8 @@ async fn pods_observed_before_their_gang_wait_for_it() {
     stage.show(node("n1"), false);
     stage.see(named("a", "annotations", "muster.sh/gang"));
     assert_eq!(stage.phase("team/g"), None, "one of two pods was submitted as the whole gang");
-    let trouble = stage.host.gangs.get("team/g").and_then(|record| record.blocked.clone());
-    assert!(trouble.expect("it has a reason").0.contains("how many"));
+    let blocked = stage.host.gangs.get("team/g").and_then(|record| record.blocked.clone());
+    assert!(blocked.expect("it has a reason").0.contains("how many"));
     stage.see(json!({
         "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",
         "metadata": {"name": "g", "namespace": "team", "uid": "g"},
@@ -93,13 +93,13 @@ async fn replaced_pod_of_the_same_name_is_assigned_a_node_too() {
     stage.show(node("n0"), false);
     stage.see(alone("a"));
     let name = "team/a.pod";
-    assert_eq!(told(&stage, name, "a").as_deref(), Some("n0"));
+    assert_eq!(assigned_to(&stage, name, "a").as_deref(), Some("n0"));
     // It was deleted and recreated between two observations.
     let mut other = alone("a");
     other["metadata"]["uid"] = json!("another");
     other["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("2");
     stage.see(other);
-    assert_eq!(told(&stage, name, "a").as_deref(), Some("n0"));
+    assert_eq!(assigned_to(&stage, name, "a").as_deref(), Some("n0"));
     let (_, gang) = stage.gang(name).expect("a gang");
     assert_eq!(gang.spec.roles[0].request.amounts.get("cpu"), Some(&2_000), "{:?}", gang.spec);
 }

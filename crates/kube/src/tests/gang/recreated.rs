@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, pod};
 use crate::tests::schedule::cases::{TRAIN, on};
-use crate::tests::schedule::seats::{leaving, member, running, seats, told};
+use crate::tests::schedule::seats::{assigned_to, leaving, member, running, seats};
 
 /// The recreated Job `train`.
 fn again(pods: u32) -> Value {
@@ -44,7 +44,7 @@ async fn recreated_job_has_none_of_its_predecessors_seats() {
     // Only one seat is free: half of it would start.
     stage.see_gone(on(member(0), "n0"));
     for at in 0..2 {
-        assert_eq!(told(&stage, TRAIN, &format!("successor-{at}")), None);
+        assert_eq!(assigned_to(&stage, TRAIN, &format!("successor-{at}")), None);
     }
     stage.see_gone(on(member(1), "n1"));
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
@@ -122,7 +122,7 @@ async fn no_pod_is_bound_to_a_seat_that_is_too_small() {
     }
     stage.host.run_cycle();
     stage.see_gone(on(marked("a0", 2, 4), "n0"));
-    assert_eq!((told(&stage, PAIR, "b0"), told(&stage, PAIR, "b1")), (None, None));
+    assert_eq!((assigned_to(&stage, PAIR, "b0"), assigned_to(&stage, PAIR, "b1")), (None, None));
     stage.see_gone(on(marked("a1", 2, 4), "n1"));
     // It starts over with its new spec.
     let (_, gang) = stage.gang(PAIR).expect("a gang");
@@ -144,7 +144,7 @@ async fn successors_start_as_a_whole_when_all_old_pods_have_ended() {
     }
     stage.host.run_cycle();
     stage.see_gone(on(marked("a0", 2, 8), "n0"));
-    assert_eq!((told(&stage, PAIR, "b0"), told(&stage, PAIR, "b1")), (None, None));
+    assert_eq!((assigned_to(&stage, PAIR, "b0"), assigned_to(&stage, PAIR, "b1")), (None, None));
     stage.see_gone(on(marked("a1", 2, 8), "n1"));
-    assert!(told(&stage, PAIR, "b0").is_some() && told(&stage, PAIR, "b1").is_some());
+    assert!(assigned_to(&stage, PAIR, "b0").is_some() && assigned_to(&stage, PAIR, "b1").is_some());
 }

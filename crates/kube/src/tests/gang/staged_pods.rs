@@ -32,7 +32,7 @@ fn spark_pod(name: &str, role: &str, gpus: u32) -> Value {
 
 impl HostFixture {
     /// The nodes that pods of a gang are assigned to.
-    fn told(&self, gang: &str) -> Vec<String> {
+    fn assigned_pods(&self, gang: &str) -> Vec<String> {
         let record = self.host.gangs.get(gang).expect("a gang");
         record.assigned_nodes.keys().map(ToString::to_string).collect()
     }
@@ -60,7 +60,7 @@ fn driver_goes() -> HostFixture {
     stage.see(node("n1"));
     assert!(matches!(stage.phase(SPARK), Some(Phase::Admitted { .. })), "{:?}", stage.phase(SPARK));
     stage.is_written(SPARK);
-    assert_eq!(stage.told(SPARK), ["team/driver"]);
+    assert_eq!(stage.assigned_pods(SPARK), ["team/driver"]);
     stage.see(on(spark_pod("driver", "driver", 0), "n0"));
     stage
 }
@@ -79,15 +79,15 @@ async fn driver_starts_when_its_executors_fit_and_they_get_the_seats() {
         stage.seats(SPARK).into_iter().map(|(role, seats)| format!("{role} {seats}")).collect()
     };
     assert_eq!(seats(&stage), ["driver 1", "executor 1", "rest 8"]);
-    assert!(stage.told(SPARK).is_empty(), "bound before the placement was written");
+    assert!(stage.assigned_pods(SPARK).is_empty(), "bound before the placement was written");
     stage.is_written(SPARK);
-    assert_eq!(stage.told(SPARK), ["team/exec-1"]);
+    assert_eq!(stage.assigned_pods(SPARK), ["team/exec-1"]);
     stage.see(spark_pod("exec-2", "executor", 8));
     assert_eq!(seats(&stage), ["driver 1", "executor 2"]);
     stage.is_written(SPARK);
-    assert_eq!(stage.told(SPARK), ["team/exec-1", "team/exec-2"]);
-    let told = stage.host.gangs.get(SPARK).expect("a gang").assigned_nodes.clone();
-    for (key, at) in &told {
+    assert_eq!(stage.assigned_pods(SPARK), ["team/exec-1", "team/exec-2"]);
+    let assigned = stage.host.gangs.get(SPARK).expect("a gang").assigned_nodes.clone();
+    for (key, at) in &assigned {
         let name = key.split_once('/').expect("a pod").1;
         stage.see(on(spark_pod(name, "executor", 8), at));
     }
@@ -104,7 +104,7 @@ async fn executor_larger_than_its_seats_waits_and_the_driver_goes_on() {
     stage.see(large);
     assert!(matches!(stage.phase(SPARK), Some(Phase::Admitted { .. } | Phase::Running { .. })));
     stage.is_written(SPARK);
-    assert!(stage.told(SPARK).is_empty());
+    assert!(stage.assigned_pods(SPARK).is_empty());
     let record = stage.host.gangs.get(SPARK).expect("a gang");
     assert!(
         record.wait_reason.as_deref().is_some_and(|why| why.contains("do not fit")),
@@ -190,7 +190,7 @@ async fn initializer_starts_when_all_nodes_fit_and_these_follow_it() {
     assert_eq!(stage.phase(TUNE), Some(&Phase::Waiting), "half of it was started");
     stage.see(node("n1"));
     stage.is_written(TUNE);
-    assert_eq!(stage.told(TUNE), ["team/init"]);
+    assert_eq!(stage.assigned_pods(TUNE), ["team/init"]);
     stage.see(on(initializer(), "n0"));
     let mut done = on(initializer(), "n0");
     done["status"]["phase"] = json!("Succeeded");
@@ -205,7 +205,7 @@ async fn initializer_starts_when_all_nodes_fit_and_these_follow_it() {
         stage.see(tune_pod(name, "node", 8));
     }
     stage.is_written(TUNE);
-    assert_eq!(stage.told(TUNE), ["team/node-0", "team/node-1"]);
+    assert_eq!(stage.assigned_pods(TUNE), ["team/node-0", "team/node-1"]);
     let (_, gang) = stage.gang(TUNE).expect("it runs");
     assert_eq!(members_of(&gang.seats), 2, "the initializer's seat is kept: {:?}", gang.spec.roles);
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{job, node, of_job, pod, pool};
 use crate::tests::schedule::cases::{TRAIN, assembling, on};
-use crate::tests::schedule::seats::{seats, told};
+use crate::tests::schedule::seats::{assigned_to, seats};
 
 fn in_queue(mut pod: Value, queue: &str) -> Value {
     pod["metadata"]["annotations"] = json!({"muster.sh/queue": queue});
@@ -48,7 +48,7 @@ async fn who_runs_in_a_queue_that_was_deleted_goes_on_under_the_next_leader() {
     failed["status"]["phase"] = json!("Failed");
     stage.see(failed);
     stage.see(in_queue(pod("train-1-again", of_job("train")), "gone"));
-    assert_eq!(told(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
+    assert_eq!(assigned_to(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
 }
 
 #[tokio::test]

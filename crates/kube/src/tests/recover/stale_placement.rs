@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{job, node, of_job, pod, spec};
 use crate::tests::schedule::cases::{TRAIN, on};
-use crate::tests::schedule::seats::{seats, told};
+use crate::tests::schedule::seats::{assigned_to, seats};
 
 const WINNER: &str = "team/winner.job";
 
@@ -45,14 +45,18 @@ async fn seats_that_another_was_given_are_not_had_by_both() {
         stage.host.run_cycle();
         assert_eq!((seats(&stage, TRAIN), seats(&stage, WINNER)), (0, 2), "{bound} are bound");
         assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
-        assert_eq!(told(&stage, TRAIN, "train-0"), None);
+        assert_eq!(assigned_to(&stage, TRAIN, "train-0"), None);
         assert!(
             stage.host.ordered_writes.is_busy(TRAIN),
             "what is out of date stays on its object"
         );
         for at in bound..2 {
             let node = format!("n{at}");
-            assert_eq!(told(&stage, WINNER, &format!("winner-{at}")), Some(node), "{bound} are");
+            assert_eq!(
+                assigned_to(&stage, WINNER, &format!("winner-{at}")),
+                Some(node),
+                "{bound} are"
+            );
         }
     }
 }
@@ -66,7 +70,10 @@ async fn seats_that_nobody_else_has_are_kept_for_whoever_comes_back() {
     stage.show(placed("train.job", "Running", &["n0", "n1"]), false);
     stage.host.run_cycle();
     assert_eq!(seats(&stage, TRAIN), 2);
-    assert!(told(&stage, TRAIN, "train-0").is_some() && told(&stage, TRAIN, "train-1").is_some());
+    assert!(
+        assigned_to(&stage, TRAIN, "train-0").is_some()
+            && assigned_to(&stage, TRAIN, "train-1").is_some()
+    );
 }
 
 #[tokio::test]
@@ -80,7 +87,7 @@ async fn half_a_gang_whose_other_half_has_no_room_any_more_starts_over() {
     stage.show(on(pod("other-0", of_job("other")), "n1"), false);
     stage.host.run_cycle();
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Stopping));
-    assert_eq!(told(&stage, TRAIN, "train-1"), None);
+    assert_eq!(assigned_to(&stage, TRAIN, "train-1"), None);
 }
 
 #[tokio::test]
@@ -107,5 +114,5 @@ async fn who_gave_members_up_goes_on_with_those_it_has() {
     let name = "team/train.pytorchjob";
     assert!(matches!(stage.phase(name), Some(Phase::Running { .. })), "{:?}", stage.phase(name));
     assert_eq!((seats(&stage, name), seats(&stage, "team/other.job")), (1, 1));
-    assert_eq!(told(&stage, name, "train-worker-1"), None);
+    assert_eq!(assigned_to(&stage, name, "train-worker-1"), None);
 }

@@ -162,8 +162,8 @@ async fn no_victim_is_stopped_before_the_order_is_stored() {
     let order = stage.order(HIGH).expect("it has an order");
     assert!(matches!(stage.phase(LOW), Some(Phase::Running { .. })), "{:?}", stage.phase(LOW));
     let (id, _) = stage.gang(LOW).expect("it runs");
-    let told = stage.host.verdicts.iter().find(|(of, _)| *of == id);
-    assert_eq!(told, Some(&(id, Verdict::Running)), "it is reported as stopping before it is");
+    let verdict = stage.host.verdicts.iter().find(|(of, _)| *of == id);
+    assert_eq!(verdict, Some(&(id, Verdict::Running)), "it is reported as stopping before it is");
     stage.handle_outcome(Outcome::OrderWritten(order));
     assert_eq!(stage.phase(LOW), Some(&Phase::Stopping));
 }

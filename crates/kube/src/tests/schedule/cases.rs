@@ -351,8 +351,8 @@ async fn unsupported_requirement_of_a_group_blocks_it_with_the_reason() {
     stage.see(volcano_pod());
     let name = "team/g.volcano";
     assert_eq!(stage.phase(name), None, "{name} was submitted");
-    let trouble = stage.host.gangs.get(name).and_then(|record| record.blocked.clone());
-    let (why, _) = trouble.expect("it has a reason");
+    let blocked = stage.host.gangs.get(name).and_then(|record| record.blocked.clone());
+    let (why, _) = blocked.expect("it has a reason");
     assert!(why.contains("tier 1"), "{why}");
     let alone = json!({"gang.scheduling.koordinator.sh/groups": "[\"team/g\"]"});
     stage.see(koordinator("k", &alone));

@@ -8,7 +8,7 @@ use crate::effects::outcome::Outcome;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, of_job, pod, spec};
 use crate::tests::schedule::cases::{TRAIN, on};
-use crate::tests::schedule::seats::{leaving, member, running, seats, told};
+use crate::tests::schedule::seats::{assigned_to, leaving, member, running, seats};
 
 const TWO: &str = "team/two.job";
 
@@ -220,7 +220,7 @@ async fn new_leader_completes_a_gang_below_its_minimum_if_it_fits() {
     stage.see(node("n2"));
     assert_eq!(seats(&stage, TRAIN), 3);
     stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
-    let mut nodes = [told(&stage, TRAIN, "train-1"), told(&stage, TRAIN, "train-2")];
+    let mut nodes = [assigned_to(&stage, TRAIN, "train-1"), assigned_to(&stage, TRAIN, "train-2")];
     nodes.sort();
     assert_eq!(nodes.map(Option::unwrap_or_default), ["n1", "n2"]);
     (1..3).for_each(|at| stage.see(on(member(at), &format!("n{at}"))));

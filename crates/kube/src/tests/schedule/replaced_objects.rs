@@ -48,11 +48,11 @@ async fn placement_written_for_former_seats_binds_no_pod() {
     stage.see(node("n0"));
     assert!(matches!(stage.phase(PAIR), Some(Phase::Admitted { .. })), "{:?}", stage.phase(PAIR));
     stage.see(half("a", "a"));
-    let told =
+    let assigned =
         |stage: &HostFixture| stage.host.gangs.get(PAIR).map_or(0, |of| of.assigned_nodes.len());
-    assert_eq!(told(&stage), 0, "they are bound before their placement is written");
+    assert_eq!(assigned(&stage), 0, "they are bound before their placement is written");
     stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
-    assert_eq!(told(&stage), 2);
+    assert_eq!(assigned(&stage), 2);
 }
 
 #[tokio::test]
@@ -61,14 +61,14 @@ async fn outcome_of_a_deleted_pod_does_not_affect_its_namesake() {
     stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
     stage.see_gone(half("a", "a"));
     stage.see(half("a", "again"));
-    let told = |stage: &HostFixture| {
+    let assigned = |stage: &HostFixture| {
         stage
             .host
             .gangs
             .get(PAIR)
             .is_some_and(|record| record.assigned_nodes.contains_key("team/a"))
     };
-    assert!(told(&stage), "it has the seat of the first");
+    assert!(assigned(&stage), "it has the seat of the first");
     let not_bound = |uid: &str| Outcome::BindFailed {
         gang: PAIR.into(),
         pod: "team/a".into(),
@@ -76,9 +76,9 @@ async fn outcome_of_a_deleted_pod_does_not_affect_its_namesake() {
         why: None,
     };
     stage.host.handle_outcome(not_bound("a"));
-    assert!(told(&stage), "it may be bound by now, and is assigned another node");
+    assert!(assigned(&stage), "it may be bound by now, and is assigned another node");
     stage.host.handle_outcome(not_bound("again"));
-    assert!(!told(&stage));
+    assert!(!assigned(&stage));
 }
 
 fn in_queue(mut pod: Value, queue: &str) -> Value {
@@ -147,7 +147,7 @@ async fn priority_class_created_after_its_gangs_counts() {
 
 #[tokio::test]
 async fn one_pod_that_never_preempts_decides_for_its_gang() {
-    for (said, gentle) in
+    for (said, never_preempts) in
         [(None, false), (Some("PreemptLowerPriority"), false), (Some("Never"), true)]
     {
         let mut stage = HostFixture::new();
@@ -157,7 +157,7 @@ async fn one_pod_that_never_preempts_decides_for_its_gang() {
         second["spec"]["preemptionPolicy"] = json!(said);
         stage.see(second);
         let (_, gang) = stage.gang(TRAIN).expect("it is submitted");
-        assert_eq!(gang.spec.disruption.gentle, gentle, "{said:?}");
+        assert_eq!(gang.spec.disruption.never_preempts, never_preempts, "{said:?}");
     }
 }
 
@@ -182,7 +182,7 @@ async fn group_with_a_never_preempting_class_stops_no_gang() {
     held["metadata"]["annotations"] = json!({"muster.sh/admit": "unsuspend"});
     stage.see(held);
     let (_, gang) = stage.gang(TRAIN).expect("it is submitted");
-    assert_eq!((gang.spec.priority, gang.spec.disruption.gentle), (1000, true));
+    assert_eq!((gang.spec.priority, gang.spec.disruption.never_preempts), (1000, true));
     let low = |stage: &HostFixture| stage.phase("team/low.job").cloned();
     assert!(matches!(low(&stage), Some(Phase::Admitted { .. })), "{:?}", low(&stage));
     stage.see(class("PreemptLowerPriority"));

@@ -44,7 +44,7 @@ pub(crate) fn seats(stage: &HostFixture, name: &str) -> u32 {
 }
 
 /// The node that a pod is assigned to.
-pub(crate) fn told(stage: &HostFixture, gang: &str, pod: &str) -> Option<String> {
+pub(crate) fn assigned_to(stage: &HostFixture, gang: &str, pod: &str) -> Option<String> {
     let record = stage.host.gangs.get(gang)?;
     record.assigned_nodes.get(&*format!("team/{pod}")).map(ToString::to_string)
 }
@@ -62,7 +62,7 @@ async fn recreated_member_gets_the_seat_of_the_failed_one() {
     );
     assert_eq!(seats(&stage, TRAIN), 2);
     stage.see(pod("train-1-again", of_job("train")));
-    assert_eq!(told(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
+    assert_eq!(assigned_to(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn finished_members_give_up_their_seats_also_in_the_placement() {
     let place = stage.gang("team/other.job").map(|(_, gang)| gang.seats[0].node);
     assert_eq!(place, stage.host.world.node_named("n1"), "the seat of the one that is done");
     stage.see(pod("train-2-again", of_job("train")));
-    assert_eq!(told(&stage, TRAIN, "train-2-again").as_deref(), Some("n2"));
+    assert_eq!(assigned_to(&stage, TRAIN, "train-2-again").as_deref(), Some("n2"));
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn failed_index_gives_up_its_seat() {
     stage.see(ended(on(indexed(member(1), 1), "n1"), "Failed"));
     assert_eq!(seats(&stage, TRAIN), 2);
     stage.see(indexed(pod("train-1-again", of_job("train")), 1));
-    assert_eq!(told(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
+    assert_eq!(assigned_to(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn no_recreated_member_is_bound_to_a_drained_node() {
         "no member waits for its seat"
     );
     stage.see(pod("train-1-again", of_job("train")));
-    assert_eq!(told(&stage, TRAIN, "train-1-again"), None);
+    assert_eq!(assigned_to(&stage, TRAIN, "train-1-again"), None);
     assert_eq!(stage.phase(TRAIN), Some(&Phase::Stopping), "it starts over as a whole");
 }
 
@@ -195,13 +195,13 @@ async fn gang_waits_for_a_not_ready_node_until_the_bind_timeout() {
     stage.see(ended(on(member(1), "n1"), "Failed"));
     stage.see(pod("train-1-again", of_job("train")));
     assert_eq!(
-        told(&stage, TRAIN, "train-1-again"),
+        assigned_to(&stage, TRAIN, "train-1-again"),
         None,
         "it was bound to a node that is not ready"
     );
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
     stage.see(node("n1"));
-    assert_eq!(told(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
+    assert_eq!(assigned_to(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
 }
 
 #[tokio::test]

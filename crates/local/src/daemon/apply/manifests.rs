@@ -178,7 +178,7 @@ impl Daemon {
             let mut scratch = gang.spec.clone();
             scratch.queue = if self.has_queue(queue) { queue.clone() } else { "default".into() };
             scratch.name = format!("{name} (checked)").into();
-            if let Err(refusal) = self.world.would_take(&scratch) {
+            if let Err(refusal) = self.world.check_submission(&scratch) {
                 return Err(Refused::Invalid(format!("gang {name}: {refusal}")));
             }
         }

@@ -133,7 +133,7 @@ impl Daemon {
                 Some(format!("it has been resized to {to} members"))
             }
             Phase::Running { .. } => {
-                let order = self.world.orders().get(&self.world.makes_way_for(id)?)?;
+                let order = self.world.orders().get(&self.world.preempted_for(id)?)?;
                 let other = self.names.get(&order.spec.gang).map_or("another gang", |name| name);
                 Some(format!("it has given up members for {other}"))
             }

@@ -17,7 +17,7 @@ const CANNOT: u8 = 126;
 ///
 /// The first eight bytes on standard output are the time at which it passed the gate, in microseconds since boot; the
 /// rest is the program's output.
-pub fn gate(command: &[String], as_whom: &AsWhom) -> ExitCode {
+pub fn gate(command: &[String], as_whom: &MemberIdentity) -> ExitCode {
     if let Err(why) = as_whom.assume() {
         eprintln!("{why}");
         return ExitCode::from(CANNOT);
@@ -39,7 +39,7 @@ pub fn gate(command: &[String], as_whom: &AsWhom) -> ExitCode {
 
 /// The identity a member runs with.
 #[derive(Clone, Debug, Default)]
-pub struct AsWhom {
+pub struct MemberIdentity {
     /// Its umask.
     pub umask: Option<u32>,
     /// Its Unix user, with no privileges of the previous user left.
@@ -48,7 +48,7 @@ pub struct AsWhom {
     pub directory: Option<std::path::PathBuf>,
 }
 
-impl AsWhom {
+impl MemberIdentity {
     fn assume(&self) -> Result<(), String> {
         if let Some(umask) = self.umask {
             rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask & 0o777));

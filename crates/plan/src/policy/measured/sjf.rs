@@ -10,6 +10,6 @@ pub(in crate::policy) struct Sjf;
 
 impl Discipline for Sjf {
     fn rank(&self, _: &View<'_>, gang: &Gang) -> Option<f64> {
-        Some(gang.spec.said_with_least().as_secs_f64())
+        Some(gang.spec.estimated_with_min().as_secs_f64())
     }
 }

@@ -105,7 +105,7 @@ fn describe(spec: &mut GangSpec, word: &str) {
     } else if word == "preemptible" {
         spec.disruption.preemptible = true;
     } else if word == "never-preempts" {
-        spec.disruption.gentle = true;
+        spec.disruption.never_preempts = true;
     } else if word == "declared" {
         spec.priority_is_declared = true;
     } else if word == "never" {

@@ -38,11 +38,11 @@ mod gangs;
 mod show;
 mod specs;
 
-use muster_core::event::{Refusal, Sitting};
+use muster_core::event::{Refusal, RoleSeats};
 use muster_core::gang::{Gang, Phase};
 use muster_core::id::{ClaimId, GangId};
 use muster_core::order::ClaimFailure;
-use muster_core::proactive::Outlook;
+use muster_core::proactive::PoolForecast;
 use muster_core::time::{Span, Time};
 use muster_core::topology::Levels;
 use muster_core::{Event, Plan, World};
@@ -154,8 +154,9 @@ impl Bench {
             self.now += every;
             self.tell(Event::Tick).expect("time passes");
             let ends = |world: &World, now| {
-                let over =
-                    world.gangs().filter(|(_, gang)| gang.said_end().is_some_and(|at| at <= now));
+                let over = world
+                    .gangs()
+                    .filter(|(_, gang)| gang.estimated_end().is_some_and(|at| at <= now));
                 over.map(|(id, gang)| (id, gang.spec.name.clone())).collect::<Vec<_>>()
             };
             let mut said: Vec<String> = Vec::new();
@@ -228,7 +229,7 @@ impl Bench {
             "spare" | "back" => {
                 let node = |name: &String| self.world.node_named(name).expect("a node");
                 let nodes = specs::expand(options.trim());
-                let one = |name| Sitting { role: 0, node: node(name), members: 1 };
+                let one = |name| RoleSeats { role: 0, node: node(name), members: 1 };
                 let (gang, seats) = (self.gang(name), nodes.iter().map(one).collect());
                 match verb {
                     "spare" => vec![Event::SeatsSpare { gang, seats }],
@@ -242,7 +243,7 @@ impl Bench {
             "parked" => one(Event::ClaimStopped(claim(name))),
             "expect" => one(Event::Expected {
                 pool: name.into(),
-                outlook: Outlook {
+                outlook: PoolForecast {
                     from: self.now,
                     step: Span::hours(1),
                     nodes: options.split(',').map(|n| n.parse().expect("a number")).collect(),

@@ -40,7 +40,7 @@ pub(super) fn look(world: &World, now: Time, id: GangId) -> String {
         Phase::Running { .. } => work.done_by(now, gang.speed()),
         _ => work.done,
     };
-    let left = Span(gang.spec.said_duration().0.saturating_sub(done.0));
+    let left = Span(gang.spec.estimated_duration().0.saturating_sub(done.0));
     let members = members_of(seats);
     format!(
         "{name} has {members} members, {done} done, {left} left, {restarts} restarts, {evictions} evictions"

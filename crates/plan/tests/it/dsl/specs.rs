@@ -8,7 +8,7 @@ use muster_core::id::ClaimId;
 use muster_core::money::Money;
 use muster_core::node::NodeSpec;
 use muster_core::pool::{OfferingSpec, PoolSpec};
-use muster_core::proactive::{Buffer, Consolidate, ForecastSpec, Patience, Schedule};
+use muster_core::proactive::{Buffer, Consolidate, ForecastSpec, Schedule, Timeouts};
 use muster_core::queue::{Namespaces, NonPreemptible, QueueSpec};
 use muster_core::resource::{CPU, MEMORY, NamedAmounts};
 use muster_core::time::Span;
@@ -135,7 +135,7 @@ pub(super) fn pool(rest: &str) -> PoolSpec {
                 let stages: Vec<Span> =
                     value.split('/').map(|text| text.parse().expect("a time")).collect();
                 let stage = |at: usize| stages[at.min(stages.len() - 1)];
-                spec.patience = Patience { launch: stage(0), register: stage(1), gpus: stage(2) };
+                spec.patience = Timeouts { launch: stage(0), register: stage(1), gpus: stage(2) };
             }
             "consolidate" => {
                 spec.consolidate = match value {

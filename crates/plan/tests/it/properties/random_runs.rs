@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use muster_core::device::WHOLE;
 use muster_core::gang::{Closeness, Gang, Phase, Seat, without};
 use muster_core::id::{GangId, Id, NodeIdx};
-use muster_core::order::{MakesWay, Place};
+use muster_core::order::{Place, VictimSeats};
 use muster_core::plan::{Action, StopReason};
 use muster_core::resource::NamedAmounts;
 use muster_core::topology::{Level, Levels};
@@ -188,7 +188,7 @@ fn every_random_case_comes_to_rest() {
 fn ways<'a>(
     world: &'a World,
     decided: &'a Plan,
-) -> impl Iterator<Item = (GangId, &'a MakesWay)> + 'a {
+) -> impl Iterator<Item = (GangId, &'a VictimSeats)> + 'a {
     let decided = decided.actions().filter_map(|action| match action {
         Action::Order(spec) => Some((spec.gang, &spec.after)),
         _ => None,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use muster_core::event::{Refusal, Sitting};
+use muster_core::event::{Refusal, RoleSeats};
 use muster_core::gang::{GangSpec, Phase, Seat, members_of, without};
 use muster_core::id::GangId;
 use muster_core::order::RollbackReason;
@@ -119,8 +119,8 @@ impl Sim {
 }
 
 /// Seats above each role's maximum, the last first.
-fn surplus(seats: &[Seat], spec: &GangSpec) -> Vec<Sitting> {
-    let mut back: Vec<Sitting> = Vec::new();
+fn surplus(seats: &[Seat], spec: &GangSpec) -> Vec<RoleSeats> {
+    let mut back: Vec<RoleSeats> = Vec::new();
     for (at, role) in (0u16..).zip(&spec.roles) {
         let mine = || seats.iter().filter(|seat| seat.role == at);
         let held: u32 = mine().map(|seat| u32::from(seat.members)).sum();
@@ -133,7 +133,7 @@ fn surplus(seats: &[Seat], spec: &GangSpec) -> Vec<Sitting> {
             }
             match back.iter_mut().find(|one| (one.role, one.node) == (at, seat.node)) {
                 Some(one) => one.members += members,
-                None => back.push(Sitting { role: at, node: seat.node, members }),
+                None => back.push(RoleSeats { role: at, node: seat.node, members }),
             }
         }
     }

@@ -5,5 +5,5 @@ pub(super) mod quantile;
 pub(super) mod top;
 
 pub use buckets::Grid;
-pub use quantile::{Curve, Five};
+pub use quantile::{Curve, FiveNumbers};
 pub use top::Top;

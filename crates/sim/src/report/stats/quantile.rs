@@ -9,7 +9,7 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
 
 /// Five percentiles of some values.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Five {
+pub struct FiveNumbers {
     /// How many values there are.
     pub count: usize,
     /// The 5th percentile.
@@ -24,7 +24,7 @@ pub struct Five {
     pub p95: f64,
 }
 
-impl Five {
+impl FiveNumbers {
     /// The percentiles of these values; none when there are no values.
     pub(crate) fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
@@ -64,9 +64,10 @@ mod tests {
         assert_eq!(percentile(&values, 0.5), 2.0);
         assert_eq!(percentile(&values, 0.95), 4.0);
         assert_eq!(percentile(&[], 0.5), 0.0);
-        let five = Five::of((1..=100).rev().map(f64::from).collect()).expect("there are values");
+        let five =
+            FiveNumbers::of((1..=100).rev().map(f64::from).collect()).expect("there are values");
         assert_eq!((five.p5, five.p25, five.p50, five.p75, five.p95), (5., 25., 50., 75., 95.));
-        assert_eq!(Five::of(Vec::new()), None);
+        assert_eq!(FiveNumbers::of(Vec::new()), None);
     }
 
     #[test]

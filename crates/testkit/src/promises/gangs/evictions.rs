@@ -83,16 +83,16 @@ fn told(books: &mut Books, gang: GangId, reason: StopReason, found: &mut Vec<Vio
 }
 
 fn is_higher(books: &Books, by: GangId, entry: &GangEntry) -> bool {
-    books
-        .gangs
-        .get(&by)
-        .is_some_and(|by| by.spec.priority > entry.spec.priority && !by.spec.disruption.gentle)
+    books.gangs.get(&by).is_some_and(|by| {
+        by.spec.priority > entry.spec.priority && !by.spec.disruption.never_preempts
+    })
 }
 
 /// Checks the victims of a gang. A gang that never preempts has no victims of its own queue, unless it is its time
 /// slice.
 fn asked(books: &Books, gang: GangId, after: &[GangId], found: &mut Vec<Violation>) {
-    let Some(entry) = books.gangs.get(&gang).filter(|one| one.spec.disruption.gentle) else {
+    let Some(entry) = books.gangs.get(&gang).filter(|one| one.spec.disruption.never_preempts)
+    else {
         return;
     };
     let queue = &entry.spec.queue;

@@ -20,7 +20,7 @@ pub(crate) struct Starts {
     promised: Option<(GangId, Time)>,
     /// Something failed since the last promises.
     disturbed: bool,
-    said_ends: BTreeMap<GangId, Time>,
+    estimated_ends: BTreeMap<GangId, Time>,
     soonest: BTreeSet<(Time, GangId)>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Starts {
 /// whose speed depends on its members.
 pub(crate) fn estimate(entry: &GangEntry) -> Option<Span> {
     let plain = entry.spec.is_rigid() && entry.spec.disruption.checkpoint.is_none();
-    plain.then(|| entry.spec.said_duration())
+    plain.then(|| entry.spec.estimated_duration())
 }
 
 impl Starts {
@@ -41,7 +41,7 @@ impl Starts {
         match fact {
             Fact::GangStarted { gang } => {
                 let end = now + estimate(*gang).unwrap_or(Span::ZERO);
-                self.said_ends.insert(*gang, end);
+                self.estimated_ends.insert(*gang, end);
                 self.soonest.insert((end, *gang));
             }
             Fact::GangEnded { gang } => {
@@ -61,7 +61,7 @@ impl Starts {
     }
 
     fn forget(&mut self, gang: GangId) -> Option<Time> {
-        let end = self.said_ends.remove(&gang)?;
+        let end = self.estimated_ends.remove(&gang)?;
         self.soonest.remove(&(end, gang));
         Some(end)
     }

@@ -83,10 +83,10 @@ fn gang_that_never_preempts_has_no_victims_but_by_time_slice() {
         let victim = fixture.submit(gang);
         fixture.start(victim, 1);
         fixture.pass(65);
-        let mut gentle = high("high");
-        gentle.queue = "a".into();
-        gentle.disruption.gentle = true;
-        let by = fixture.submit(gentle);
+        let mut never_preempts = high("high");
+        never_preempts.queue = "a".into();
+        never_preempts.disruption.never_preempts = true;
+        let by = fixture.submit(never_preempts);
         fixture.order(by, &[victim]);
         fixture.stop(victim, reason(by));
         fixture.broken()
