@@ -52,7 +52,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<()> {
         .context("cargo-cyclonedx cannot be started")?;
     ensure!(status.success(), "cargo-cyclonedx failed");
     let _ = fs::remove_file(root.join(NOT_SHIPPED));
-    let folder = testbed::folder().with_file_name("sbom");
+    let folder = testbed::target().join("sbom");
     fs::create_dir_all(&folder)?;
     let mut told = Vec::new();
     for (written, binary) in BILLS {
