@@ -3,7 +3,8 @@
 
 CARGO ?= cargo
 FAULT_SEEDS ?= 400
-# Tests that run at the same time: a cluster takes 600 MB of memory and waits half of the time.
+# Tests that run at the same time, on two cores: many of them wait for processes or for a cluster, which takes 600 MB.
+UNIT_THREADS ?= 4
 CLUSTER_THREADS ?= 3
 # Seconds of `make fuzz` for each target.
 FUZZ_SECONDS ?= 600
@@ -66,7 +67,7 @@ image: ## The controller's container image; RELEASE=1 refuses base images that a
 	built=$$(docker create muster-build) && docker cp $$built:/src/target/dist/. $(TARGET)/image; docker rm $$built
 
 unit: ## Unit, case, property and command-line tests
-	$(CARGO) test $(ALL) $(UNIT) --quiet
+	$(CARGO) test $(ALL) $(UNIT) --quiet -- --test-threads $(UNIT_THREADS)
 
 built:
 	$(CARGO) build $(ALL) --bins --profile test --quiet
