@@ -16,8 +16,9 @@ ARG RELEASE=
 WORKDIR /src
 COPY . .
 RUN RELEASE="${RELEASE}" sh image/check-bases.sh "${BUILD_IMAGE}" "${RUNTIME_IMAGE}"
-RUN cargo build --release --locked --package muster-kube --bin muster-controller \
- && cargo build --release --locked --package muster-cli --bin muster
+# As `make release` does. The debug information stays behind in target/dist, from where `make image` takes it.
+RUN cargo build --profile shipped --locked --package muster-kube --package muster-cli --bins \
+ && sh image/strip.sh target/dist target/shipped/muster-controller target/shipped/muster
 
 FROM ${RUNTIME_IMAGE}
 ARG RUNTIME_IMAGE
@@ -30,6 +31,6 @@ LABEL org.opencontainers.image.title="muster-controller" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.base.name="${RUNTIME_IMAGE}"
 COPY --from=build /src/LICENSE /src/THIRD-PARTY-NOTICES /usr/share/doc/muster/
-COPY --from=build /src/target/release/muster-controller /src/target/release/muster /usr/local/bin/
+COPY --from=build /src/target/dist/muster-controller /src/target/dist/muster /usr/local/bin/
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/muster-controller"]

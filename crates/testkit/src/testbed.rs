@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Folder of prebuilt programs, as the envtest of Kubernetes' own projects names it.
 pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
@@ -81,10 +82,42 @@ pub fn workspace() -> &'static Path {
     crate_folder.ancestors().nth(2).expect("crates/testkit lies two below the root")
 }
 
-/// `target/testbed`, wherever cargo was told to put `target`.
+/// `target`, wherever cargo was told to put it.
+pub fn target() -> PathBuf {
+    workspace().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
+/// The folder of our own build. It lies in the user's cache and outlives a checkout; its name is a digest of the files
+/// under `testbed/`, so two checkouts share one build exactly when they pin the same versions.
 pub fn folder() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    workspace().join(target).join("testbed")
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let find = || cache().join("testbed").join(format!("{:016x}", digest(&recipes())));
+    FOLDER.get_or_init(find).clone()
+}
+
+/// `muster` in the user's cache; `target` for a user without one.
+fn cache() -> PathBuf {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    base.map_or_else(target, |base| base.join("muster"))
+}
+
+/// Every pinned version: the module files in each folder of `testbed/` and the list of definitions, in a fixed order.
+fn recipes() -> String {
+    let root = workspace().join("testbed");
+    let entries = std::fs::read_dir(&root).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    folders.sort();
+    let files =
+        folders.iter().flat_map(|folder| ["go.mod", "go.sum"].map(|name| folder.join(name)));
+    let files = files.chain([root.join("definitions.txt")]);
+    files.filter_map(|file| std::fs::read_to_string(file).ok()).collect()
+}
+
+/// FNV-1a: it stays the same from one Rust release to the next, which std's hasher does not promise.
+fn digest(text: &str) -> u64 {
+    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    text.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// Our own programs.

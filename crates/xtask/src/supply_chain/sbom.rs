@@ -54,7 +54,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<()> {
     for file in NOT_SHIPPED {
         let _ = fs::remove_file(root.join(file));
     }
-    let folder = testbed::folder().with_file_name("sbom");
+    let folder = testbed::target().join("sbom");
     fs::create_dir_all(&folder)?;
     let mut told = Vec::new();
     for (written, binary) in BILLS {

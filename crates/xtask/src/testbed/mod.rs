@@ -1,4 +1,4 @@
-//! `cargo xtask testbed`: the real Kubernetes that tests run against, built from Go modules and kept under `target`.
+//! `cargo xtask testbed`: the real Kubernetes that tests run against, built from Go modules and kept in the user's cache.
 
 mod build;
 mod definitions;
