@@ -11,7 +11,7 @@ VERSION ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 ALL = --workspace --all-features
 BUILT = $(or $(CARGO_TARGET_DIR),target)/debug
 
-.PHONY: help run test lint deny notices sbom attempts image unit built cluster faults examples fuzz bench clean
+.PHONY: help run test lint deny notices sbom attempts docs reference picture image unit built cluster faults examples fuzz bench clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -34,8 +34,17 @@ notices: built ## Write THIRD-PARTY-NOTICES anew, after Cargo.lock has changed
 sbom: built ## A CycloneDX bill of materials for each binary, in target/sbom
 	$(BUILT)/xtask sbom
 
-attempts: built ## Write the list of attempts in docs/security.md anew, after its tests have changed
+attempts: built ## Write the list in docs/reference/security-tests.md anew, after its tests have changed
 	$(BUILT)/xtask attempts
+
+docs: built ## The documentation as a searchable static site, in target/book (mdBook, installed once)
+	$(BUILT)/xtask docs build
+
+reference: built ## Write the generated sections of docs/ anew, after types, help texts or the chart have changed
+	$(BUILT)/xtask docs write
+
+picture: built ## Run the quick start and draw docs/images/quickstart.svg from what happened
+	$(BUILT)/xtask docs picture
 
 image: ## The controller's container image; RELEASE=1 refuses base images that are not pinned by digest
 	docker build --tag muster-controller --build-arg RELEASE=$(RELEASE) \
@@ -47,7 +56,7 @@ unit: ## Unit, case, property and command-line tests
 built:
 	$(CARGO) build $(ALL) --bins --profile test --quiet
 
-cluster: built ## Tests against a real Kubernetes, which is built first if it can be (see docs/testing.md)
+cluster: built ## Tests against a real Kubernetes, which is built first if it can be (see docs/design/testing.md)
 	$(BUILT)/xtask testbed --may-skip
 	$(CARGO) test $(ALL) --test cluster --quiet -- --test-threads 3
 

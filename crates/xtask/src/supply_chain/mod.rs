@@ -9,7 +9,7 @@ pub(crate) mod sbom;
 #[cfg(test)]
 mod images;
 mod packages;
-mod tool;
+pub(crate) mod tool;
 
 /// The platform that binaries and images are built for. Crates for other platforms are in `Cargo.lock` and in no build.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";

@@ -15,7 +15,7 @@ use super::PLATFORM;
 use super::packages::{self, Package};
 use super::tool::Tool;
 
-const CARGO_CYCLONEDX: Tool = Tool { name: "cargo-cyclonedx", version: "0.5.9" };
+const CARGO_CYCLONEDX: Tool = Tool { name: "cargo-cyclonedx", version: "0.5.9", features: "" };
 
 /// Where cargo-cyclonedx writes, and the binary it tells of.
 const BILLS: [(&str, &str); 2] = [
