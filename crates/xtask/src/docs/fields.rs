@@ -6,15 +6,13 @@ use muster_api::crd::{self, Definition};
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-/// The table of every field of a kind, and the rules that hold between fields.
+/// Tables of every field of a kind, one for each object in it, and the rules that hold between fields.
 pub(super) fn of(definition: &Definition) -> String {
     let schema = &definition.object["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let mut found = Found::default();
-    let required = names(schema, "required");
     for part in ["spec", "status"] {
         if let Some(field) = schema["properties"].get(part) {
-            let is_required = required.contains(&part);
-            found.field(part, field, is_required);
+            found.object(part, field);
         }
     }
     found.rules("", schema);
@@ -51,69 +49,66 @@ pub(super) fn of_node() -> String {
     let pool = crd::definitions().into_iter().find(|one| one.kind == "Pool").expect("the kind Pool");
     let schema = &pool.object["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let offering = &schema["properties"]["spec"]["properties"]["offerings"]["items"];
-    let mut found = Found::default();
-    found.field("spec.allocatable", &offering["properties"]["allocatable"], true);
+    let mut fields = offering.clone();
+    fields["description"] = "What each node has.".into();
+    fields["required"] = serde_json::json!(["allocatable"]);
+    let properties = fields["properties"].as_object_mut().expect("fields of an offering");
+    properties.retain(|name, _| ["allocatable", "gpu", "labels", "taints"].contains(&name.as_str()));
     let count = serde_json::json!({
         "type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 1,
         "description": "Number of nodes that differ in their names only: `NAME-0`, `NAME-1` and so on where there are several.",
     });
-    found.field("spec.count", &count, false);
-    for name in ["gpu", "labels", "taints"] {
-        found.field(&format!("spec.{name}"), &offering["properties"][name], false);
-    }
+    properties.insert("count".into(), count);
+    let mut found = Found::default();
+    found.object("spec", &fields);
     found.page()
 }
 
 #[derive(Default)]
 struct Found {
-    rows: String,
+    tables: String,
     rules: String,
 }
 
 impl Found {
     fn page(self) -> String {
-        let mut page = format!(
-            "| field | type, bounds, default | meaning |\n|---|---|---|\n{}",
-            self.rows
-        );
+        let mut page = self.tables.trim_end().to_owned() + "\n";
         if !self.rules.is_empty() {
-            let _ = write!(page, "\nRules that the API server checks between fields:\n\n{}", self.rules);
+            let _ = write!(page, "\n### Rules between fields\n\nThe API server checks these:\n\n{}", self.rules);
         }
         page
     }
 
-    /// A row, and rows for everything below it.
-    fn field(&mut self, path: &str, schema: &Value, required: bool) {
-        let description = schema["description"].as_str().unwrap_or_default();
-        let _ = writeln!(
-            self.rows,
-            "| `{path}` | {} | {} |",
-            traits(schema, required),
-            cell(description)
-        );
+    /// A table of the fields of an object, then those of the objects in it.
+    fn object(&mut self, path: &str, schema: &Value) {
         self.rules(path, schema);
-        self.below(path, schema);
-    }
-
-    fn below(&mut self, path: &str, schema: &Value) {
-        if let Some(fields) = schema["properties"].as_object() {
-            let required = names(schema, "required");
-            for (name, field) in sorted(fields, &required) {
-                self.field(&format!("{path}.{name}"), field, required.contains(&name.as_str()));
+        let Some(fields) = schema["properties"].as_object() else { return };
+        let description = schema["description"].as_str().unwrap_or_default();
+        let _ = write!(
+            self.tables,
+            "### `{path}`\n\n{description}\n\n| field | type, bounds, default | meaning |\n|---|---|---|\n"
+        );
+        let required = names(schema, "required");
+        let fields = sorted(fields, &required);
+        for (name, field) in &fields {
+            let is_required = required.contains(&name.as_str());
+            let below = inner(&format!("{path}.{name}"), field).map(|(path, _)| format!("; see [`{path}`](#{})", anchor(&path)));
+            let _ = writeln!(
+                self.tables,
+                "| `{name}` | {}{} | {} |",
+                traits(field, is_required),
+                below.unwrap_or_default(),
+                cell(field["description"].as_str().unwrap_or_default())
+            );
+        }
+        self.tables.push('\n');
+        for (name, field) in fields {
+            let path = format!("{path}.{name}");
+            match inner(&path, field) {
+                Some((path, object)) => self.object(&path, object),
+                None => self.rules(&path, field),
             }
         }
-        if let Some(items) = schema.get("items") {
-            self.inner(&format!("{path}[]"), items);
-        }
-        if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object()) {
-            self.inner(&format!("{path}.*"), values);
-        }
-    }
-
-    /// What a list or a map holds has no row of its own: its type is in the row of the list.
-    fn inner(&mut self, path: &str, schema: &Value) {
-        self.rules(path, schema);
-        self.below(path, schema);
     }
 
     fn rules(&mut self, path: &str, schema: &Value) {
@@ -123,6 +118,21 @@ impl Found {
             let _ = writeln!(self.rules, "- `{at}`: {message}.");
         }
     }
+}
+
+/// The object that a field is, or that its list or map holds, with its path.
+fn inner<'a>(path: &str, schema: &'a Value) -> Option<(String, &'a Value)> {
+    if schema["properties"].is_object() {
+        return Some((path.to_owned(), schema));
+    }
+    let in_list = schema.get("items").and_then(|items| inner(&format!("{path}[]"), items));
+    let values = schema.get("additionalProperties").filter(|values| values.is_object());
+    in_list.or_else(|| values.and_then(|values| inner(&format!("{path}.*"), values)))
+}
+
+/// The id of the heading of a path.
+fn anchor(path: &str) -> String {
+    path.chars().filter(|one| one.is_alphanumeric() || *one == '-').flat_map(char::to_lowercase).collect()
 }
 
 /// Required fields first, then by name.
@@ -271,32 +281,41 @@ fn names<'a>(schema: &'a Value, list: &str) -> Vec<&'a str> {
 mod tests {
     use super::*;
 
-    /// Every property of a schema, by the path that a table writes.
-    fn paths(path: &str, schema: &Value, out: &mut Vec<String>) {
+    /// Every property of a schema: the path of its object, and its name.
+    fn properties(path: &str, schema: &Value, out: &mut Vec<(String, String)>) {
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-            let path = format!("{path}.{name}");
-            out.push(path.clone());
-            paths(&path, field, out);
+            let at = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            if !path.is_empty() {
+                out.push((path.to_owned(), name.clone()));
+            }
+            properties(&at, field, out);
         }
         for (inner, mark) in [("items", "[]"), ("additionalProperties", ".*")] {
             if schema[inner].is_object() {
-                paths(&format!("{path}{mark}"), &schema[inner], out);
+                properties(&format!("{path}{mark}"), &schema[inner], out);
             }
         }
+    }
+
+    /// Whether a page has a row for a field in the table of its object.
+    fn has(page: &str, object: &str, field: &str) -> bool {
+        let heading = format!("### `{object}`\n");
+        let table = page.split_once(&heading).map(|(_, rest)| rest.split("\n### ").next().unwrap_or(rest));
+        table.is_some_and(|table| table.contains(&format!("\n| `{field}` | ")))
     }
 
     #[test]
     fn every_property_of_every_kind_has_a_row() {
         for definition in crd::definitions() {
-            let table = of(&definition);
+            let page = of(&definition);
             let schema = &definition.object["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
             let mut expected = Vec::new();
-            paths("", schema, &mut expected);
+            properties("", schema, &mut expected);
             assert!(expected.len() > 5, "{}: {expected:?}", definition.kind);
-            for path in expected {
-                let row = format!("| `{}` |", path.trim_start_matches('.'));
-                assert!(table.contains(&row), "{} lacks {row}", definition.kind);
+            for (object, field) in expected {
+                assert!(has(&page, &object, &field), "{} lacks {object}.{field}", definition.kind);
             }
+            assert!(!has(&page, "spec", "noSuchField"));
         }
     }
 
@@ -307,8 +326,11 @@ mod tests {
         let read = muster_api::read_texts(&[("node.yaml", text)]);
         assert_eq!(read.expect("a Node that is right").nodes.len(), 2);
         let table = of_node();
-        for path in ["allocatable", "count", "gpu", "gpu.model", "gpu.memory", "gpu.count", "gpu.resource", "labels", "taints"] {
-            assert!(table.contains(&format!("| `spec.{path}` |")), "{path} is missing:\n{table}");
+        for field in ["allocatable", "count", "gpu", "labels", "taints"] {
+            assert!(has(&table, "spec", field), "{field} is missing:\n{table}");
+        }
+        for field in ["model", "memory", "count", "resource"] {
+            assert!(has(&table, "spec.gpu", field), "{field} is missing:\n{table}");
         }
     }
 
@@ -325,7 +347,7 @@ mod tests {
         for definition in crd::definitions() {
             let table = of(&definition);
             let unnamed: Vec<&str> =
-                table.lines().filter(|line| line.contains("text that matches") && !line.contains("conditions[].reason")).collect();
+                table.lines().filter(|line| line.contains("text that matches") && !line.starts_with("| `reason` |")).collect();
             assert!(unnamed.is_empty(), "{unnamed:?}");
         }
     }

@@ -26,26 +26,46 @@ pub(super) fn build(workspace: &Path) -> anyhow::Result<()> {
     if !status.context("mdbook cannot be started")?.success() {
         bail!("the site cannot be built");
     }
+    // mdBook's own first page is a copy of the first chapter, whose links lead from `docs/`.
+    fs::write(site.join("index.html"), FIRST)?;
     println!("{}", site.join("index.html").display());
     Ok(())
 }
 
-/// Copies the pages, everything they link to, and mdBook's settings.
+const FIRST: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Muster</title>\n\
+    <meta http-equiv=\"refresh\" content=\"0; url=docs/index.html\">\n<a href=\"docs/index.html\">Muster</a>\n";
+
+/// Copies the pages, everything they link to, and mdBook's settings. The README is left out: `docs/README.md` is the site's.
 fn stage(workspace: &Path, sources: &Path) -> anyhow::Result<()> {
     let below = sources.join("src");
-    for page in page::all(workspace)? {
+    for page in page::all(workspace)?.into_iter().filter(|page| page.path != "README.md") {
+        let mut text = page.text.clone();
         for link in page.links() {
             let Some(file) = file_of(&page.path, &link.target) else { continue };
-            if !is_page(&file) && workspace.join(&file).is_file() {
+            if let Some(target) = served_as(&link.target, workspace.join(&file).is_dir()) {
+                text = text.replace(&format!("]({})", link.target), &format!("]({target})"));
+            } else if !is_page(&file) && workspace.join(&file).is_file() {
                 copy(workspace, &below, &file)?;
             }
         }
-        copy(workspace, &below, Path::new(&page.path))?;
+        let to = below.join(page.path.replace("README.md", "index.md"));
+        fs::create_dir_all(to.parent().expect("a file in a folder"))?;
+        fs::write(to, text)?;
     }
-    fs::write(below.join("SUMMARY.md"), summary(&fs::read_to_string(workspace.join("docs/SUMMARY.md"))?))?;
+    let contents = fs::read_to_string(workspace.join("docs/SUMMARY.md"))?;
+    fs::write(below.join("SUMMARY.md"), summary(&contents))?;
     fs::copy(workspace.join("docs/book.toml"), sources.join("book.toml"))?;
     fs::copy(workspace.join("docs/site.css"), sources.join("site.css"))?;
     Ok(())
+}
+
+/// What a link to a README, or to the folder that has one, reads on the site.
+fn served_as(target: &str, is_folder: bool) -> Option<String> {
+    let (path, anchor) = target.split_at(target.find('#').unwrap_or(target.len()));
+    if is_folder {
+        return Some(format!("{}/index.md{anchor}", path.trim_end_matches('/')));
+    }
+    path.ends_with("README.md").then(|| format!("{}{anchor}", path.replace("README.md", "index.md")))
 }
 
 fn copy(workspace: &Path, below: &Path, file: &Path) -> io::Result<()> {
@@ -66,7 +86,8 @@ fn summary(text: &str) -> String {
             Some((before, rest)) => {
                 let (target, after) = rest.split_once(')').unwrap_or((rest, ""));
                 let file = file_of("docs/SUMMARY.md", target).unwrap_or_default();
-                out.push_str(&format!("{before}]({}){after}", file.display()));
+                let file = file.display().to_string().replace("README.md", "index.md");
+                out.push_str(&format!("{before}]({file}){after}"));
             }
             None => out.push_str(line),
         }
@@ -109,7 +130,14 @@ mod tests {
 
     #[test]
     fn contents_name_files_from_the_root() {
-        let text = summary("# Contents\n\n- [A](tasks/a.md)\n  - [B](../SECURITY.md)\n");
-        assert_eq!(text, "# Contents\n\n- [A](docs/tasks/a.md)\n  - [B](SECURITY.md)\n");
+        let text = summary("# Contents\n\n- [A](tasks/a.md)\n  - [B](../bench/README.md)\n");
+        assert_eq!(text, "# Contents\n\n- [A](docs/tasks/a.md)\n  - [B](bench/index.md)\n");
+    }
+
+    #[test]
+    fn links_to_a_readme_lead_to_the_index_of_its_folder() {
+        assert_eq!(served_as("../bench/README.md#one", false).as_deref(), Some("../bench/index.md#one"));
+        assert_eq!(served_as("adr/", true).as_deref(), Some("adr/index.md"));
+        assert_eq!(served_as("supply.md", false), None);
     }
 }

@@ -15,6 +15,9 @@ use super::super::programs;
 use super::reading::Block;
 use super::{kubectl, pages};
 
+/// What a block may be marked as; what an unmarked one holds, no test would know.
+const MARKS: [&str; 9] = ["sh", "sh run", "console", "text", "yaml", "yaml part", "json", "rust", "css"];
+
 /// A command line of a page, and where it is.
 struct Quoted {
     at: String,
@@ -38,6 +41,20 @@ fn every_quoted_command_is_understood() {
     }
     assert!(count > 100, "only {count} commands were found");
     assert!(wrong.is_empty(), "quoted commands that do not work:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_block_of_the_documentation_is_marked() {
+    const FOLDERS: [&str; 4] = ["README.md", "docs/tasks/", "docs/reference/", "docs/design/"];
+    let of_users = |path: &str| FOLDERS.iter().any(|folder| path.starts_with(folder));
+    let mut wrong = Vec::new();
+    for page in pages().into_iter().filter(|page| of_users(&page.path)) {
+        for block in page.blocks().into_iter().filter(|block| !MARKS.contains(&block.mark.as_str())) {
+            wrong.push(format!("{}:{}: `{}`", page.path, block.line, block.mark));
+        }
+    }
+    let known = MARKS.join(", ");
+    assert!(wrong.is_empty(), "blocks must be marked as one of {known}:\n{}", wrong.join("\n"));
 }
 
 #[test]
