@@ -28,7 +28,8 @@ pub(super) fn names_of(definition: &Definition) -> String {
         let name = column["name"].as_str().unwrap_or_default();
         if column.get("priority").is_some() { wide.push(name) } else { always.push(name) }
     }
-    let shorts: Vec<String> = names(&spec["names"], "shortNames").iter().map(|name| format!("`{name}`")).collect();
+    let shorts: Vec<String> =
+        names(&spec["names"], "shortNames").iter().map(|name| format!("`{name}`")).collect();
     let mut out = format!(
         "| | |\n|---|---|\n| API version | `{}/{}` |\n| scope | {} |\n| names for `kubectl` | `{}`, {} |\n| columns | {} |\n",
         crd::GROUP,
@@ -46,14 +47,16 @@ pub(super) fn names_of(definition: &Definition) -> String {
 
 /// The table of a manifest's Node, which no API server is told of: it is read like an offering of a Pool, but for its count.
 pub(super) fn of_node() -> String {
-    let pool = crd::definitions().into_iter().find(|one| one.kind == "Pool").expect("the kind Pool");
+    let pool =
+        crd::definitions().into_iter().find(|one| one.kind == "Pool").expect("the kind Pool");
     let schema = &pool.object["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let offering = &schema["properties"]["spec"]["properties"]["offerings"]["items"];
     let mut fields = offering.clone();
     fields["description"] = "What each node has.".into();
     fields["required"] = serde_json::json!(["allocatable"]);
     let properties = fields["properties"].as_object_mut().expect("fields of an offering");
-    properties.retain(|name, _| ["allocatable", "gpu", "labels", "taints"].contains(&name.as_str()));
+    properties
+        .retain(|name, _| ["allocatable", "gpu", "labels", "taints"].contains(&name.as_str()));
     let count = serde_json::json!({
         "type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 1,
         "description": "Number of nodes that differ in their names only: `NAME-0`, `NAME-1` and so on where there are several.",
@@ -74,7 +77,11 @@ impl Found {
     fn page(self) -> String {
         let mut page = self.tables.trim_end().to_owned() + "\n";
         if !self.rules.is_empty() {
-            let _ = write!(page, "\n### Rules between fields\n\nThe API server checks these:\n\n{}", self.rules);
+            let _ = write!(
+                page,
+                "\n### Rules between fields\n\nThe API server checks these:\n\n{}",
+                self.rules
+            );
         }
         page
     }
@@ -92,7 +99,8 @@ impl Found {
         let fields = sorted(fields, &required);
         for (name, field) in &fields {
             let is_required = required.contains(&name.as_str());
-            let below = inner(&format!("{path}.{name}"), field).map(|(path, _)| format!("; see [`{path}`](#{})", anchor(&path)));
+            let below = inner(&format!("{path}.{name}"), field)
+                .map(|(path, _)| format!("; see [`{path}`](#{})", anchor(&path)));
             let _ = writeln!(
                 self.tables,
                 "| `{name}` | {}{} | {} |",
@@ -132,7 +140,10 @@ fn inner<'a>(path: &str, schema: &'a Value) -> Option<(String, &'a Value)> {
 
 /// The id of the heading of a path.
 fn anchor(path: &str) -> String {
-    path.chars().filter(|one| one.is_alphanumeric() || *one == '-').flat_map(char::to_lowercase).collect()
+    path.chars()
+        .filter(|one| one.is_alphanumeric() || *one == '-')
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 /// Required fields first, then by name.
@@ -164,7 +175,10 @@ fn kind(schema: &Value) -> String {
         Some("number") => "number".into(),
         Some("boolean") => "true or false".into(),
         Some("array") => format!("list of {}", plural(&kind(&schema["items"]))),
-        Some("object") => match schema.get("additionalProperties").filter(|values| values.is_object()) {
+        Some("object") => match schema
+            .get("additionalProperties")
+            .filter(|values| values.is_object())
+        {
             Some(values) => format!("map of {}", plural(&kind(values))),
             None if schema["x-kubernetes-preserve-unknown-fields"] == true => "any object".into(),
             None => "object".into(),
@@ -194,7 +208,10 @@ fn text(schema: &Value) -> String {
     }
     let Some(pattern) = schema["pattern"].as_str() else { return "text".into() };
     let known = PATTERNS.iter().find(|(example, _)| example()["pattern"] == pattern);
-    known.map_or_else(|| format!("text that matches `{}`", pattern.replace('|', "\\|")), |(_, name)| (*name).into())
+    known.map_or_else(
+        || format!("text that matches `{}`", pattern.replace('|', "\\|")),
+        |(_, name)| (*name).into(),
+    )
 }
 
 /// What the patterns of `muster_api::crd` are called in the documentation.
@@ -300,7 +317,8 @@ mod tests {
     /// Whether a page has a row for a field in the table of its object.
     fn has(page: &str, object: &str, field: &str) -> bool {
         let heading = format!("### `{object}`\n");
-        let table = page.split_once(&heading).map(|(_, rest)| rest.split("\n### ").next().unwrap_or(rest));
+        let table =
+            page.split_once(&heading).map(|(_, rest)| rest.split("\n### ").next().unwrap_or(rest));
         table.is_some_and(|table| table.contains(&format!("\n| `{field}` | ")))
     }
 
@@ -346,8 +364,12 @@ mod tests {
     fn every_pattern_of_the_schemas_has_a_name() {
         for definition in crd::definitions() {
             let table = of(&definition);
-            let unnamed: Vec<&str> =
-                table.lines().filter(|line| line.contains("text that matches") && !line.starts_with("| `reason` |")).collect();
+            let unnamed: Vec<&str> = table
+                .lines()
+                .filter(|line| {
+                    line.contains("text that matches") && !line.starts_with("| `reason` |")
+                })
+                .collect();
             assert!(unnamed.is_empty(), "{unnamed:?}");
         }
     }

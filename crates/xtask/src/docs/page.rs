@@ -116,7 +116,9 @@ mod tests {
 
     #[test]
     fn links_in_code_are_not_links() {
-        let page = page("[a](b.md#c) `[x](y.md)` ![p](q.svg)\n```sh\n[n](o.md)\n```\n<img src=\"i.svg\">\n");
+        let page = page(
+            "[a](b.md#c) `[x](y.md)` ![p](q.svg)\n```sh\n[n](o.md)\n```\n<img src=\"i.svg\">\n",
+        );
         let targets: Vec<String> = page.links().into_iter().map(|link| link.target).collect();
         assert_eq!(targets, ["b.md#c", "q.svg", "i.svg"]);
     }

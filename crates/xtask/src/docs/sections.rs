@@ -81,7 +81,10 @@ impl Source {
 }
 
 fn definition(kind: &str) -> anyhow::Result<Definition> {
-    crd::definitions().into_iter().find(|one| one.kind == kind).with_context(|| format!("no kind {kind}"))
+    crd::definitions()
+        .into_iter()
+        .find(|one| one.kind == kind)
+        .with_context(|| format!("no kind {kind}"))
 }
 
 /// Writes every section anew.
@@ -112,7 +115,8 @@ mod tests {
         let workspace = testbed::workspace();
         for (page, source) in SECTIONS {
             let written = fs::read_to_string(workspace.join(page)).expect(page);
-            let expected = with_section(&written, source, &source.text(workspace).expect(page)).expect(page);
+            let expected =
+                with_section(&written, source, &source.text(workspace).expect(page)).expect(page);
             assert!(written == expected, "{page}, {source}, is out of date: run `make reference`");
         }
     }

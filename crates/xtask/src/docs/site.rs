@@ -17,12 +17,14 @@ const MDBOOK: Tool = Tool { name: "mdbook", version: "0.5.4", features: "search"
 /// Builds the site into `target/book`.
 pub(super) fn build(workspace: &Path) -> anyhow::Result<()> {
     let program = MDBOOK.installed()?;
-    let (sources, site) = (programs::target().join("book-sources"), programs::target().join("book"));
+    let (sources, site) =
+        (programs::target().join("book-sources"), programs::target().join("book"));
     if sources.exists() {
         fs::remove_dir_all(&sources)?;
     }
     stage(workspace, &sources)?;
-    let status = Command::new(program).arg("build").arg("--dest-dir").arg(&site).arg(&sources).status();
+    let status =
+        Command::new(program).arg("build").arg("--dest-dir").arg(&site).arg(&sources).status();
     if !status.context("mdbook cannot be started")?.success() {
         bail!("the site cannot be built");
     }
@@ -65,7 +67,8 @@ fn served_as(target: &str, is_folder: bool) -> Option<String> {
     if is_folder {
         return Some(format!("{}/index.md{anchor}", path.trim_end_matches('/')));
     }
-    path.ends_with("README.md").then(|| format!("{}{anchor}", path.replace("README.md", "index.md")))
+    path.ends_with("README.md")
+        .then(|| format!("{}{anchor}", path.replace("README.md", "index.md")))
 }
 
 fn copy(workspace: &Path, below: &Path, file: &Path) -> io::Result<()> {
@@ -121,7 +124,9 @@ mod tests {
 
     #[test]
     fn links_are_followed_from_the_page() {
-        let file = |target| file_of("docs/tasks/install.md", target).map(|file| file.display().to_string());
+        let file = |target| {
+            file_of("docs/tasks/install.md", target).map(|file| file.display().to_string())
+        };
         assert_eq!(file("upgrade.md#x").as_deref(), Some("docs/tasks/upgrade.md"));
         assert_eq!(file("../../SECURITY.md").as_deref(), Some("SECURITY.md"));
         assert_eq!(file("#here"), None);
@@ -136,7 +141,10 @@ mod tests {
 
     #[test]
     fn links_to_a_readme_lead_to_the_index_of_its_folder() {
-        assert_eq!(served_as("../bench/README.md#one", false).as_deref(), Some("../bench/index.md#one"));
+        assert_eq!(
+            served_as("../bench/README.md#one", false).as_deref(),
+            Some("../bench/index.md#one")
+        );
         assert_eq!(served_as("adr/", true).as_deref(), Some("adr/index.md"));
         assert_eq!(served_as("supply.md", false), None);
     }

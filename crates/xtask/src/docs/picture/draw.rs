@@ -40,7 +40,9 @@ impl Panel {
         let mut machines: Vec<&Machine> = facts.machines.iter().collect();
         // Nodes in the order in which they were of use.
         let first = |machine: &Machine| machine.uses.first().map_or(f64::INFINITY, |one| one.1);
-        machines.sort_by(|a, b| (a.requested, first(a)).partial_cmp(&(b.requested, first(b))).expect("numbers"));
+        machines.sort_by(|a, b| {
+            (a.requested, first(a)).partial_cmp(&(b.requested, first(b))).expect("numbers")
+        });
         let rows: Vec<Vec<Bar>> =
             machines.iter().map(|machine| bars(machine, facts.end, barriers)).collect();
         let waits = rows.iter().flatten().filter(|bar| bar.class == "waits");
@@ -108,7 +110,12 @@ pub(super) fn picture(panels: &[Panel]) -> String {
 }
 
 fn panel_at(out: &mut String, panel: &Panel, top: f64, x: impl Fn(f64) -> f64) {
-    let _ = writeln!(out, "<text class=\"title\" x=\"{LEFT}\" y=\"{}\">{}</text>", top + 20.0, panel.title);
+    let _ = writeln!(
+        out,
+        "<text class=\"title\" x=\"{LEFT}\" y=\"{}\">{}</text>",
+        top + 20.0,
+        panel.title
+    );
     let _ = writeln!(
         out,
         "<text class=\"numbers\" x=\"{LEFT}\" y=\"{}\">{} GPU-seconds spent waiting for the rest of a job; \

@@ -47,7 +47,10 @@ pub(super) fn read(lines: &str) -> anyhow::Result<Facts> {
             continue;
         }
         let at = line["at_s"].as_f64().context("a time")?;
-        let Some((kind, fact)) = line["fact"].as_object().and_then(|fact| fact.iter().next()) else { continue };
+        let Some((kind, fact)) = line["fact"].as_object().and_then(|fact| fact.iter().next())
+        else {
+            continue;
+        };
         facts.take(&mut names, at, kind, fact)?;
     }
     if facts.machines.iter().all(|machine| machine.uses.is_empty()) {
@@ -58,7 +61,8 @@ pub(super) fn read(lines: &str) -> anyhow::Result<Facts> {
 
 impl Facts {
     fn take(&mut self, names: &mut Names, at: f64, kind: &str, fact: &Value) -> anyhow::Result<()> {
-        let number = |name: &str| fact[name].as_u64().with_context(|| format!("{kind} without {name}"));
+        let number =
+            |name: &str| fact[name].as_u64().with_context(|| format!("{kind} without {name}"));
         match kind {
             "GangSubmitted" => {
                 let name = fact["spec"]["name"].as_str().context("a gang without a name")?;
@@ -71,11 +75,18 @@ impl Facts {
             }
             "ClaimRequested" => {
                 names.machines.insert(number("claim")?, self.machines.len());
-                let machine = Machine { requested: at, ready: None, ended: None, failed: false, uses: Vec::new() };
+                let machine = Machine {
+                    requested: at,
+                    ready: None,
+                    ended: None,
+                    failed: false,
+                    uses: Vec::new(),
+                };
                 self.machines.push(machine);
             }
             "NodeSeen" => {
-                let machine = fact["claim"].as_u64().and_then(|claim| names.machines.get(&claim)).copied();
+                let machine =
+                    fact["claim"].as_u64().and_then(|claim| names.machines.get(&claim)).copied();
                 if let Some(machine) = machine {
                     names.machine_of_node.insert(number("node")?, machine);
                     if fact["ready"] == true && number("gpus")? > 0 {
@@ -85,7 +96,9 @@ impl Facts {
             }
             "MembersStarted" | "MembersStopped" => {
                 let gang = names.gangs.get(&number("gang")?).context("an unknown gang")?.clone();
-                let Some(&machine) = names.machine_of_node.get(&number("node")?) else { return Ok(()) };
+                let Some(&machine) = names.machine_of_node.get(&number("node")?) else {
+                    return Ok(());
+                };
                 let uses = &mut self.machines[machine].uses;
                 if kind == "MembersStarted" {
                     uses.push((gang, at, f64::INFINITY));

@@ -35,7 +35,11 @@ fn drawn(workspace: &Path) -> anyhow::Result<String> {
     let together = play(&muster, &text)?;
     let (apart, jobs) = play_apart(&muster, &text)?;
     let panels = [
-        Panel::new("Muster: all workers of a job start together, or none", &together, &BTreeMap::new()),
+        Panel::new(
+            "Muster: all workers of a job start together, or none",
+            &together,
+            &BTreeMap::new(),
+        ),
         Panel::new("One pod at a time: started workers wait for the others", &apart, &jobs),
     ];
     Ok(picture(&panels))
@@ -99,8 +103,12 @@ fn is_gang(document: &str) -> bool {
 
 /// How long a job of the example runs, in seconds.
 fn length(text: &str, job: &str) -> anyhow::Result<f64> {
-    let named = |document: &&str| document.lines().any(|line| line.trim() == format!("name: {job}"));
-    let document = documents(text).filter(|one| is_gang(one)).find(named).with_context(|| format!("no gang {job}"))?;
+    let named =
+        |document: &&str| document.lines().any(|line| line.trim() == format!("name: {job}"));
+    let document = documents(text)
+        .filter(|one| is_gang(one))
+        .find(named)
+        .with_context(|| format!("no gang {job}"))?;
     let (_, rest) = document.split_once(RUN_TIME).context("a gang without a run time")?;
     let minutes = rest.split('m').next().unwrap_or_default();
     Ok(minutes.parse::<f64>().context("a run time in minutes")? * 60.0)
@@ -125,7 +133,11 @@ fn taken_apart(text: &str, run_times: &BTreeMap<String, u64>) -> anyhow::Result<
 }
 
 /// One member of a gang as a gang.
-fn member(document: &str, number: usize, run_times: &BTreeMap<String, u64>) -> anyhow::Result<String> {
+fn member(
+    document: &str,
+    number: usize,
+    run_times: &BTreeMap<String, u64>,
+) -> anyhow::Result<String> {
     let mut name = String::new();
     let mut out = String::new();
     for line in document.lines().filter(|line| !line.starts_with("  topology:")) {
@@ -137,7 +149,10 @@ fn member(document: &str, number: usize, run_times: &BTreeMap<String, u64>) -> a
             None if line.starts_with("    min: ") => "    min: 1".to_owned(),
             None => match line.split_once(RUN_TIME) {
                 Some((before, rest)) => {
-                    let after = rest.find([',', '}']).map(|at| &rest[at..]).context("a run time within braces")?;
+                    let after = rest
+                        .find([',', '}'])
+                        .map(|at| &rest[at..])
+                        .context("a run time within braces")?;
                     let length = run_times.get(&name).copied().unwrap_or(36_000_000);
                     format!("{before}{RUN_TIME}{length}ms{after}")
                 }
@@ -160,7 +175,10 @@ mod tests {
         let workspace = testbed::workspace();
         let shown = fs::read_to_string(workspace.join(PICTURE)).expect(PICTURE);
         assert!(shown.len() < 100_000, "{PICTURE} has {} bytes", shown.len());
-        assert!(shown == drawn(workspace).expect("a picture"), "{PICTURE} is out of date: run `make picture`");
+        assert!(
+            shown == drawn(workspace).expect("a picture"),
+            "{PICTURE} is out of date: run `make picture`"
+        );
     }
 
     #[test]
@@ -169,7 +187,10 @@ mod tests {
         let run_times = BTreeMap::from([("a-1".to_owned(), 5)]);
         let apart = taken_apart(gang, &run_times).expect("two gangs");
         assert_eq!(apart.matches("    min: 1\n").count(), 2);
-        assert!(apart.contains("name: a-0\n") && apart.contains("run-time: 36000000ms}"), "{apart}");
+        assert!(
+            apart.contains("name: a-0\n") && apart.contains("run-time: 36000000ms}"),
+            "{apart}"
+        );
         assert!(apart.contains("name: a-1\n") && apart.contains("run-time: 5ms}"), "{apart}");
         assert!(!apart.contains("topology"), "{apart}");
     }

@@ -16,7 +16,8 @@ use super::reading::Block;
 use super::{kubectl, pages};
 
 /// What a block may be marked as; what an unmarked one holds, no test would know.
-const MARKS: [&str; 9] = ["sh", "sh run", "console", "text", "yaml", "yaml part", "json", "rust", "css"];
+const MARKS: [&str; 9] =
+    ["sh", "sh run", "console", "text", "yaml", "yaml part", "json", "rust", "css"];
 
 /// A command line of a page, and where it is.
 struct Quoted {
@@ -49,7 +50,8 @@ fn every_block_of_the_documentation_is_marked() {
     let of_users = |path: &str| FOLDERS.iter().any(|folder| path.starts_with(folder));
     let mut wrong = Vec::new();
     for page in pages().into_iter().filter(|page| of_users(&page.path)) {
-        for block in page.blocks().into_iter().filter(|block| !MARKS.contains(&block.mark.as_str())) {
+        for block in page.blocks().into_iter().filter(|block| !MARKS.contains(&block.mark.as_str()))
+        {
             wrong.push(format!("{}:{}: `{}`", page.path, block.line, block.mark));
         }
     }
@@ -64,11 +66,17 @@ fn blocks_marked_to_run_do_run() {
     for page in pages() {
         for block in page.blocks().into_iter().filter(|block| block.mark == "sh run") {
             count += 1;
-            let folder = env::temp_dir().join(format!("muster-docs-{}-{count}", std::process::id()));
+            let folder =
+                env::temp_dir().join(format!("muster-docs-{}-{count}", std::process::id()));
             fs::create_dir_all(&folder).expect("a folder");
             let examples = testbed::workspace().join("examples");
-            std::os::unix::fs::symlink(examples, folder.join("examples")).expect("a link to the examples");
-            let path = format!("{}:{}", muster.parent().expect("a folder").display(), env::var("PATH").unwrap_or_default());
+            std::os::unix::fs::symlink(examples, folder.join("examples"))
+                .expect("a link to the examples");
+            let path = format!(
+                "{}:{}",
+                muster.parent().expect("a folder").display(),
+                env::var("PATH").unwrap_or_default()
+            );
             let output = Command::new("bash")
                 .args(["-e", "-o", "pipefail", "-c", &block.text])
                 .current_dir(&folder)
@@ -121,7 +129,19 @@ struct Programs {
 
 /// Programs of others that pages quote and nothing here can parse.
 const OTHERS: [&str; 14] = [
-    "apt-get", "cd", "curl", "docker", "export", "git", "jq", "pip", "python3", "sh", "source", "systemctl", "systemd-run",
+    "apt-get",
+    "cd",
+    "curl",
+    "docker",
+    "export",
+    "git",
+    "jq",
+    "pip",
+    "python3",
+    "sh",
+    "source",
+    "systemctl",
+    "systemd-run",
     "alias",
 ];
 
@@ -131,10 +151,12 @@ impl Programs {
         let makefile = fs::read_to_string(workspace.join("Makefile")).expect("Makefile");
         let target = |line: &str| {
             let (name, _) = line.split_once(':')?;
-            let is_name = !name.is_empty() && name.chars().all(|one| one.is_ascii_alphanumeric() || one == '-');
+            let is_name = !name.is_empty()
+                && name.chars().all(|one| one.is_ascii_alphanumeric() || one == '-');
             is_name.then(|| name.to_owned())
         };
-        let schema = fs::read_to_string(workspace.join("charts/muster/values.schema.json")).expect("a schema");
+        let schema = fs::read_to_string(workspace.join("charts/muster/values.schema.json"))
+            .expect("a schema");
         Self {
             muster: programs::muster().expect("the command"),
             controller: programs::controller().expect("the controller"),
@@ -152,7 +174,9 @@ impl Programs {
         match program.as_str() {
             "muster" => parsed(&self.muster, args).and_then(|()| files(args)),
             "muster-controller" => parsed(&self.controller, args),
-            "cargo" if args.first().is_some_and(|word| word == "xtask") => parsed(&self.xtask, &args[1..]),
+            "cargo" if args.first().is_some_and(|word| word == "xtask") => {
+                parsed(&self.xtask, &args[1..])
+            }
             "cargo" => Ok(()),
             "make" => self.make(args),
             "helm" => self.helm(args),
@@ -173,7 +197,8 @@ impl Programs {
 
     /// The chart and the names of values; helm itself is not asked.
     fn helm(&self, args: &[String]) -> Result<(), String> {
-        const VERBS: [&str; 8] = ["install", "upgrade", "uninstall", "template", "get", "list", "rollback", "history"];
+        const VERBS: [&str; 8] =
+            ["install", "upgrade", "uninstall", "template", "get", "list", "rollback", "history"];
         let verb = args.first().map(String::as_str).unwrap_or_default();
         if !VERBS.contains(&verb) {
             return Err(format!("helm has no {verb} here"));
@@ -189,7 +214,9 @@ impl Programs {
             let mut at = &self.values;
             for name in path.split('.') {
                 let name = name.split('[').next().unwrap_or_default();
-                at = at["properties"].get(name).ok_or_else(|| format!("the chart has no value {path}"))?;
+                at = at["properties"]
+                    .get(name)
+                    .ok_or_else(|| format!("the chart has no value {path}"))?;
             }
         }
         Ok(())
@@ -200,7 +227,11 @@ impl Programs {
 fn parsed(program: &Path, args: &[String]) -> Result<(), String> {
     // What comes after `--` is not the program's to read.
     let own: Vec<&String> = args.iter().take_while(|arg| *arg != "--").collect();
-    let output = Command::new(program).args(own).arg("--help").output().map_err(|error| error.to_string())?;
+    let output = Command::new(program)
+        .args(own)
+        .arg("--help")
+        .output()
+        .map_err(|error| error.to_string())?;
     if output.status.success() {
         return Ok(());
     }
@@ -210,7 +241,9 @@ fn parsed(program: &Path, args: &[String]) -> Result<(), String> {
 /// Files of this repository that a command names are there.
 fn files(args: &[String]) -> Result<(), String> {
     for arg in args {
-        let is_ours = ["examples/", "charts/", "docs/", "crates/"].iter().any(|folder| arg.starts_with(folder));
+        let is_ours = ["examples/", "charts/", "docs/", "crates/"]
+            .iter()
+            .any(|folder| arg.starts_with(folder));
         if is_ours && !arg.contains('*') && !testbed::workspace().join(arg).exists() {
             return Err(format!("{arg} is not there"));
         }
@@ -221,7 +254,12 @@ fn files(args: &[String]) -> Result<(), String> {
 /// `NAME=value` before a command, or after `make`.
 fn is_setting(word: &str) -> bool {
     let name = word.split_once('=').map(|(name, _)| name);
-    name.is_some_and(|name| !name.is_empty() && name.chars().all(|one| one.is_ascii_uppercase() || one == '_' || one.is_ascii_digit()))
+    name.is_some_and(|name| {
+        !name.is_empty()
+            && name
+                .chars()
+                .all(|one| one.is_ascii_uppercase() || one == '_' || one.is_ascii_digit())
+    })
 }
 
 /// Commands of a block; none of blocks that hold something else.
@@ -310,8 +348,15 @@ fn words(command: &str) -> Vec<String> {
 fn commands_are_split_as_a_shell_does() {
     assert_eq!(commands("a --b 'x; y' | c # d").len(), 2);
     assert_eq!(words("a --b='x y' \"z\" > out"), ["a", "--b=x y", "z"]);
-    let block = Block { line: 7, mark: "console".into(), text: "$ muster get gangs \\\n  -A\nNAME\n$ make run\n".into() };
-    let found: Vec<String> = quoted("p", &block).iter().map(|one| format!("{} {}", one.at, one.words.join(" "))).collect();
+    let block = Block {
+        line: 7,
+        mark: "console".into(),
+        text: "$ muster get gangs \\\n  -A\nNAME\n$ make run\n".into(),
+    };
+    let found: Vec<String> = quoted("p", &block)
+        .iter()
+        .map(|one| format!("{} {}", one.at, one.words.join(" ")))
+        .collect();
     assert_eq!(found, ["p:8 muster get gangs -A", "p:10 make run"]);
 }
 

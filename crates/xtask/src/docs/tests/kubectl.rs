@@ -3,19 +3,59 @@
 use muster_api::crd;
 
 const VERBS: [&str; 19] = [
-    "annotate", "apply", "auth", "cordon", "create", "delete", "describe", "events", "get", "label", "logs", "patch",
-    "port-forward", "rollout", "scale", "taint", "uncordon", "version", "wait",
+    "annotate",
+    "apply",
+    "auth",
+    "cordon",
+    "create",
+    "delete",
+    "describe",
+    "events",
+    "get",
+    "label",
+    "logs",
+    "patch",
+    "port-forward",
+    "rollout",
+    "scale",
+    "taint",
+    "uncordon",
+    "version",
+    "wait",
 ];
 
 /// Verbs whose first argument is a kind.
-const OF_KINDS: [&str; 9] = ["annotate", "delete", "describe", "get", "label", "patch", "scale", "taint", "wait"];
+const OF_KINDS: [&str; 9] =
+    ["annotate", "delete", "describe", "get", "label", "patch", "scale", "taint", "wait"];
 
 /// Kinds of others that pages name.
 const KINDS: [&str; 26] = [
-    "configmaps", "crd", "customresourcedefinitions", "deployments", "deployment", "events", "jobs", "job", "leases", "lease",
-    "namespaces", "namespace", "nodes", "node", "nodeclaims", "nodepools", "pod", "pods", "podgroups.scheduling.volcano.sh",
-    "provisioningrequests", "podtemplates", "pytorchjobs", "pytorchjob", "queues.scheduling.volcano.sh",
-    "queues.scheduling.run.ai", "clusterqueues",
+    "configmaps",
+    "crd",
+    "customresourcedefinitions",
+    "deployments",
+    "deployment",
+    "events",
+    "jobs",
+    "job",
+    "leases",
+    "lease",
+    "namespaces",
+    "namespace",
+    "nodes",
+    "node",
+    "nodeclaims",
+    "nodepools",
+    "pod",
+    "pods",
+    "podgroups.scheduling.volcano.sh",
+    "provisioningrequests",
+    "podtemplates",
+    "pytorchjobs",
+    "pytorchjob",
+    "queues.scheduling.volcano.sh",
+    "queues.scheduling.run.ai",
+    "clusterqueues",
 ];
 
 pub(super) fn check(args: &[String]) -> Result<(), String> {
@@ -24,8 +64,8 @@ pub(super) fn check(args: &[String]) -> Result<(), String> {
     while let Some(word) = words.next() {
         match word {
             // Options that take the next word.
-            "-n" | "-o" | "-l" | "-f" | "-p" | "-c" | "--namespace" | "--type" | "--context" | "--field-selector" | "--for"
-            | "--selector" | "--timeout" | "--kubeconfig" => {
+            "-n" | "-o" | "-l" | "-f" | "-p" | "-c" | "--namespace" | "--type" | "--context"
+            | "--field-selector" | "--for" | "--selector" | "--timeout" | "--kubeconfig" => {
                 words.next();
             }
             word if word.starts_with('-') => {}
@@ -52,9 +92,15 @@ pub(super) fn check(args: &[String]) -> Result<(), String> {
 fn is_ours(name: &str) -> bool {
     crd::definitions().iter().any(|definition| {
         let names = &definition.object["spec"]["names"];
-        let is_short = names["shortNames"].as_array().into_iter().flatten().any(|short| short == name);
-        let is_category = names["categories"].as_array().into_iter().flatten().any(|one| one == name);
+        let is_short =
+            names["shortNames"].as_array().into_iter().flatten().any(|short| short == name);
+        let is_category =
+            names["categories"].as_array().into_iter().flatten().any(|one| one == name);
         let full = format!("{}.{}", definition.plural, crd::GROUP);
-        is_short || is_category || name == definition.plural || name == full || names["singular"] == name
+        is_short
+            || is_category
+            || name == definition.plural
+            || name == full
+            || names["singular"] == name
     })
 }

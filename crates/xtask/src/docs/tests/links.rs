@@ -25,7 +25,9 @@ fn every_page_is_in_the_contents_once() {
     let workspace = testbed::workspace();
     let mut pages: Vec<PathBuf> = Vec::new();
     page::below(workspace, Path::new("docs"), &mut pages).expect("docs");
-    pages.retain(|path| path.extension().is_some_and(|end| end == "md") && !path.ends_with("SUMMARY.md"));
+    pages.retain(|path| {
+        path.extension().is_some_and(|end| end == "md") && !path.ends_with("SUMMARY.md")
+    });
     let text = std::fs::read_to_string(workspace.join("docs/SUMMARY.md")).expect("docs/SUMMARY.md");
     let summary = Page { path: "docs/SUMMARY.md".into(), text };
     let mut listed: BTreeMap<PathBuf, usize> = BTreeMap::new();
@@ -42,7 +44,10 @@ fn every_page_is_in_the_contents_once() {
 fn broken_links_and_anchors_are_found() {
     let page = |path: &str, text: &str| Page { path: path.into(), text: text.into() };
     let pages = [
-        page("docs/a.md", "# A\n[1](b.md#two) [2](b.md#three) [3](c.md) [4](#a) [5](#b) [6](https://example.com)\n"),
+        page(
+            "docs/a.md",
+            "# A\n[1](b.md#two) [2](b.md#three) [3](c.md) [4](#a) [5](#b) [6](https://example.com)\n",
+        ),
         page("docs/b.md", "# Two\n"),
     ];
     let found = broken(&pages, |file| file == Path::new("docs/b.md"));
@@ -51,8 +56,10 @@ fn broken_links_and_anchors_are_found() {
 
 /// Links that name no file, or a heading that its page lacks.
 fn broken(pages: &[Page], exists: impl Fn(&Path) -> bool) -> Vec<String> {
-    let anchors: BTreeMap<&str, BTreeSet<String>> =
-        pages.iter().map(|page| (page.path.as_str(), page.anchors().into_iter().collect())).collect();
+    let anchors: BTreeMap<&str, BTreeSet<String>> = pages
+        .iter()
+        .map(|page| (page.path.as_str(), page.anchors().into_iter().collect()))
+        .collect();
     let mut broken = Vec::new();
     for page in pages {
         for link in page.links() {
@@ -61,7 +68,8 @@ fn broken(pages: &[Page], exists: impl Fn(&Path) -> bool) -> Vec<String> {
                 continue;
             }
             let file = file_of(&page.path, &link.target);
-            let path = file.as_ref().map_or(page.path.as_str(), |file| file.to_str().expect("UTF-8"));
+            let path =
+                file.as_ref().map_or(page.path.as_str(), |file| file.to_str().expect("UTF-8"));
             let anchor = link.target.split_once('#').map(|(_, anchor)| anchor);
             let known = match (anchor, anchors.get(path)) {
                 (Some(anchor), Some(anchors)) => anchors.contains(anchor),

@@ -11,8 +11,22 @@ use super::pages;
 
 /// Kinds that `muster check` reads.
 const READ: [&str; 16] = [
-    "Gang", "Queue", "Pool", "Node", "Topology", "Job", "JobSet", "PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob",
-    "JAXJob", "TrainJob", "RayCluster", "LeaderWorkerSet",
+    "Gang",
+    "Queue",
+    "Pool",
+    "Node",
+    "Topology",
+    "Job",
+    "JobSet",
+    "PyTorchJob",
+    "TFJob",
+    "MPIJob",
+    "XGBoostJob",
+    "PaddleJob",
+    "JAXJob",
+    "TrainJob",
+    "RayCluster",
+    "LeaderWorkerSet",
 ];
 
 #[test]
@@ -30,9 +44,11 @@ fn every_quoted_manifest_passes_the_check() {
             count += 1;
             let file = folder.join(format!("{count}.yaml"));
             fs::write(&file, read.join("---\n")).expect("a file");
-            let output = Command::new(&muster).arg("check").arg(&file).output().expect("muster check");
+            let output =
+                Command::new(&muster).arg("check").arg(&file).output().expect("muster check");
             if !output.status.success() {
-                let said = String::from_utf8_lossy(&output.stderr).replace(&file.display().to_string(), "");
+                let said = String::from_utf8_lossy(&output.stderr)
+                    .replace(&file.display().to_string(), "");
                 wrong.push(format!("{}:{}\n{said}", page.path, block.line));
             }
         }

@@ -4,6 +4,7 @@ mod commands;
 mod kubectl;
 mod links;
 mod manifests;
+mod paths;
 mod reading;
 
 use muster_testkit::testbed;

@@ -55,19 +55,27 @@ impl Page {
 fn id_of(title: &str) -> String {
     let mut title = title.to_owned();
     // Of a link in a heading only its text counts.
-    while let Some((open, close)) = title.find("](").and_then(|at| Some((at, at + title[at..].find(')')?))) {
+    while let Some((open, close)) =
+        title.find("](").and_then(|at| Some((at, at + title[at..].find(')')?)))
+    {
         title.replace_range(open..=close, "");
     }
-    let kept = title.to_lowercase().chars().filter_map(|one| match one {
-        one if one.is_alphanumeric() || one == '-' || one == '_' => Some(one),
-        ' ' => Some('-'),
-        _ => None,
-    }).collect::<String>();
+    let kept = title
+        .to_lowercase()
+        .chars()
+        .filter_map(|one| match one {
+            one if one.is_alphanumeric() || one == '-' || one == '_' => Some(one),
+            ' ' => Some('-'),
+            _ => None,
+        })
+        .collect::<String>();
     kept
 }
 
 fn is_numbered(id: &str, base: &str) -> bool {
-    id.strip_prefix(base).and_then(|rest| rest.strip_prefix('-')).is_some_and(|rest| rest.parse::<u32>().is_ok())
+    id.strip_prefix(base)
+        .and_then(|rest| rest.strip_prefix('-'))
+        .is_some_and(|rest| rest.parse::<u32>().is_ok())
 }
 
 fn page_of(text: &str) -> Page {
@@ -76,19 +84,20 @@ fn page_of(text: &str) -> Page {
 
 #[test]
 fn ids_of_headings_are_those_of_mdbook() {
-    let page = page_of("# Exit codes\n## `muster why`, in short\n## Exit codes\n```\n# no heading\n```\n### [Two](a.md) words\n");
+    let page = page_of(
+        "# Exit codes\n## `muster why`, in short\n## Exit codes\n```\n# no heading\n```\n### [Two](a.md) words\n",
+    );
     assert_eq!(page.anchors(), ["exit-codes", "muster-why-in-short", "exit-codes-1", "two-words"]);
 }
 
 #[test]
 fn blocks_lose_the_indentation_of_their_fence() {
-    let page = page_of("1. First\n\n   ```sh run\n   muster check x\n   ```\n\n```yaml\na: 1\n```\n");
-    let blocks: Vec<_> = page.blocks().into_iter().map(|one| (one.line, one.mark, one.text)).collect();
+    let page =
+        page_of("1. First\n\n   ```sh run\n   muster check x\n   ```\n\n```yaml\na: 1\n```\n");
+    let blocks: Vec<_> =
+        page.blocks().into_iter().map(|one| (one.line, one.mark, one.text)).collect();
     assert_eq!(
         blocks,
-        [
-            (3, "sh run".into(), "muster check x\n".into()),
-            (7, "yaml".into(), "a: 1\n".to_owned())
-        ]
+        [(3, "sh run".into(), "muster check x\n".into()), (7, "yaml".into(), "a: 1\n".to_owned())]
     );
 }
