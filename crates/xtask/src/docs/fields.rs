@@ -214,8 +214,11 @@ fn text(schema: &Value) -> String {
     )
 }
 
+/// Makes the schema of a type.
+type Example = fn() -> Value;
+
 /// What the patterns of `muster_api::crd` are called in the documentation.
-const PATTERNS: [(fn() -> Value, &str); 11] = [
+const PATTERNS: [(Example, &str); 11] = [
     (schema::<crd::Duration>, "duration"),
     (schema::<crd::DurationAboveZero>, "duration above 0"),
     (schema::<crd::Name>, "name"),

@@ -60,7 +60,7 @@ fn id_of(title: &str) -> String {
     {
         title.replace_range(open..=close, "");
     }
-    let kept = title
+    title
         .to_lowercase()
         .chars()
         .filter_map(|one| match one {
@@ -68,8 +68,7 @@ fn id_of(title: &str) -> String {
             ' ' => Some('-'),
             _ => None,
         })
-        .collect::<String>();
-    kept
+        .collect()
 }
 
 fn is_numbered(id: &str, base: &str) -> bool {
