@@ -14,63 +14,32 @@
 //! Architecture invariant: bad input is a finding with file, line, field and reason, never a panic and never the
 //! end of the reading. There is no client here, no clock and no async runtime; files are read, nothing is written.
 
-mod finding;
-mod hint;
-mod instant;
-mod names;
-
-mod fields;
-mod opaque;
-mod tree;
-mod value;
-
-mod allowed;
-mod amounts;
-mod constraints;
-mod quota;
-
-mod disruption;
-mod gang;
-mod node;
-mod offering;
-mod pool;
-mod proactive;
-mod provider;
-mod queue;
-mod role;
-mod scaling;
-mod simulated;
-mod topology;
-
-mod foreign;
-mod json;
-
-pub mod pod;
-
-pub mod dialects;
-pub mod provisioning;
-pub mod workloads;
-
 pub mod assemble;
-
-mod check;
-mod object;
-mod read;
-
 pub mod crd;
-
-pub mod figures;
+pub mod dialects;
+mod foreign;
+mod manifest;
+pub mod pod;
+pub mod provisioning;
+mod read;
 pub mod words;
+pub mod workloads;
+mod yaml;
 
-pub use finding::{Finding, Severity};
-pub use foreign::foreign;
-pub use gang::{Care, GangManifest, RunSpec, Template};
-pub use instant::{InstantError, instant};
-pub use names::{label_fault, name_fault, number_of, role_fault, spell_label, spell_name};
-pub use pool::PoolManifest;
-pub use provider::{AUTOSCALER_CLASS, Autoscaler, Karpenter, NodeClassRef, Provider};
-pub use read::{MAX_FILE_BYTES, Manifests, read_alone, read_files, read_texts};
-pub use simulated::{
+pub use crate::foreign::files::foreign;
+pub use crate::manifest::gang::gang_spec::{Care, GangManifest, RunSpec, Template};
+pub use crate::manifest::pool::pool_spec::PoolManifest;
+pub use crate::manifest::pool::provider::{
+    AUTOSCALER_CLASS, Autoscaler, Karpenter, NodeClassRef, Provider,
+};
+pub use crate::manifest::pool::simulated::{
     BootTimes, FailureOdds, Fault, InService, ScriptedFault, SimulatedCloud, StockOut,
 };
-pub use tree::count_values;
+pub use crate::read::files::{MAX_FILE_BYTES, Manifests, read_alone, read_files, read_texts};
+pub use crate::read::finding::{Finding, Severity};
+pub use crate::words::figures;
+pub use crate::yaml::instant::{InstantError, instant};
+pub use crate::yaml::names::{
+    label_fault, name_fault, number_of, role_fault, spell_label, spell_name,
+};
+pub use crate::yaml::tree::count_values;

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use muster_core::time::Span;
 use serde_json::Value;
 
-use crate::json::{Findings, Json};
-use crate::workloads::WorkloadRole;
+use crate::foreign::json::{Findings, Json};
+use crate::workloads::kind::WorkloadRole;
 
 /// The class that Muster serves.
 pub const CLASS: &str = "gang.muster.sh";
@@ -102,7 +102,7 @@ fn pod_set(set: &Json<'_>) -> Option<PodSet> {
 pub fn role(set: &PodSet, pod_template: &Value) -> Result<WorkloadRole, Vec<String>> {
     let findings = Findings::default();
     let object = Json::root(pod_template, &findings);
-    let role = crate::workloads::role(&set.template, set.count, &object, "template");
+    let role = crate::workloads::template::role(&set.template, set.count, &object, "template");
     match findings.settle(role)? {
         Some(role) => Ok(role),
         None => Err(vec![format!("PodTemplate {}: has no template", set.template)]),
@@ -113,7 +113,7 @@ pub fn role(set: &PodSet, pod_template: &Value) -> Result<WorkloadRole, Vec<Stri
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use crate::provisioning::*;
 
     fn request(sets: &Value, parameters: &Value) -> Value {
         json!({"spec": {"provisioningClassName": CLASS, "podSets": sets, "parameters": parameters}})

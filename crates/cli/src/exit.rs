@@ -1,13 +1,13 @@
-//! How the command ends: 0 when all is well, 2 when the input is wrong, 3 when a gang did not succeed that was waited
-//! for, 4 when waiting took too long, 1 for everything else.
+//! Exit codes: 0 for success, 2 for wrong input, 3 when a gang that was waited for did not succeed, 4 for a timeout of
+//! that wait, 1 for everything else.
 
 use std::process::ExitCode;
 
 use muster_api::{Finding, Severity};
 
-use crate::client::AskError;
+use crate::client::RequestError;
 use crate::figures::count;
-use crate::say;
+use crate::stdout;
 
 /// The input is wrong; nothing was run.
 #[derive(Debug)]
@@ -31,19 +31,19 @@ impl std::fmt::Display for BadInput {
 
 impl std::error::Error for BadInput {}
 
-/// Something about the command line, a trace or a recording is wrong; nothing was run.
+/// The command line, a trace or a recording is wrong; nothing was run.
 #[derive(Debug)]
-pub(crate) struct Misused(pub(crate) String);
+pub(crate) struct UsageError(pub(crate) String);
 
-impl std::fmt::Display for Misused {
+impl std::fmt::Display for UsageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Misused {}
+impl std::error::Error for UsageError {}
 
-/// A gang that was waited for did not do what it should.
+/// A gang that was waited for did not succeed.
 #[derive(Debug)]
 pub(crate) struct Unsuccessful(pub(crate) String);
 
@@ -55,33 +55,33 @@ impl std::fmt::Display for Unsuccessful {
 
 impl std::error::Error for Unsuccessful {}
 
-/// Somebody did not want to wait any longer.
+/// The timeout of a wait has passed.
 #[derive(Debug)]
-pub(crate) struct TimeUp(pub(crate) String);
+pub(crate) struct WaitTimeout(pub(crate) String);
 
-impl std::fmt::Display for TimeUp {
+impl std::fmt::Display for WaitTimeout {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for TimeUp {}
+impl std::error::Error for WaitTimeout {}
 
-/// The exit code for a result, after saying what went wrong.
+/// Prints the error of a result, and returns its exit code.
 pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     if let Some(BadInput(_)) = error.downcast_ref() {
-        eprintln!("{}", say::clean(&error.to_string()));
+        eprintln!("{}", stdout::clean(&error.to_string()));
         return ExitCode::from(2);
     }
-    eprintln!("error: {}", say::clean(&format!("{error:#}")));
+    eprintln!("error: {}", stdout::clean(&format!("{error:#}")));
     if error.is::<Unsuccessful>() {
         return ExitCode::from(3);
     }
-    if error.is::<TimeUp>() {
+    if error.is::<WaitTimeout>() {
         return ExitCode::from(4);
     }
-    let asked = error.downcast_ref::<AskError>();
-    let misused = error.is::<Misused>() || asked.is_some_and(AskError::is_misuse);
+    let asked = error.downcast_ref::<RequestError>();
+    let misused = error.is::<UsageError>() || asked.is_some_and(RequestError::is_usage_error);
     if misused { ExitCode::from(2) } else { ExitCode::FAILURE }
 }

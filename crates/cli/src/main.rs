@@ -1,36 +1,28 @@
-//! The `muster` command.
+//! The `muster` command: parses the command line and runs one command.
 
-mod ask;
-mod begin;
-mod check;
+mod commands;
+
 mod client;
-mod completions;
-mod crds;
-mod echo;
+mod report;
+mod simulation;
+mod timeline;
+
 mod exit;
-mod keep;
-mod load;
-mod owner;
-mod say;
-mod settings;
+mod owner_credential;
+mod policy_options;
 mod signals;
-mod undone;
-mod why;
+mod stdout;
+mod worker_output;
 mod yaml;
 
-mod rehearse;
-mod replay;
-mod report;
-mod run;
-mod simulate;
-mod story;
-mod token;
-mod up;
-
-use muster_api::{figures, words};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use muster_api::{figures, words};
+
+use crate::commands::{
+    check, completions, crds, internal, rehearse, replay, run, simulate, token, up, why_kube,
+};
 
 /// Muster assembles the whole set of GPU nodes a distributed job needs, and only then starts all of its
 /// workers together, or none at all.
@@ -52,9 +44,9 @@ Try it:
   muster simulate --workload training --nodes 512  what if?
 
 Exit codes: 0 done; 1 something failed while running; 2 the input or the command line is wrong;
-3 a gang did not succeed (submit --wait); 4 time is up (submit --timeout).";
+3 a gang did not succeed (submit --wait); 4 timeout (submit --timeout).";
 
-// What each does is said on its `Args`: a doc comment here would hide the longer one there.
+// The help of a command is on its `Args`: a doc comment here would hide the longer one there.
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
@@ -64,14 +56,14 @@ enum Command {
     Simulate(Box<simulate::Args>),
     Replay(replay::Args),
     Check(check::Args),
-    Why(ask::Args),
+    Why(why_kube::Args),
     #[command(flatten)]
     Client(client::Command),
     Crds(crds::Args),
     Completions(completions::Args),
-    Keep(keep::KeepArgs),
-    Gate(keep::GateArgs),
-    Door(keep::DoorArgs),
+    Keep(internal::KeepArgs),
+    Gate(internal::GateArgs),
+    Door(internal::DoorArgs),
 }
 
 fn main() -> ExitCode {
@@ -80,13 +72,13 @@ fn main() -> ExitCode {
         Command::Up(args) => up::run(&args),
         Command::Token(args) => token::run(&args),
         Command::Rehearse(args) => rehearse::run(&args),
-        Command::Keep(args) => return keep::keep(&args),
-        Command::Gate(args) => return keep::gate(&args),
-        Command::Door(args) => return keep::door(&args),
+        Command::Keep(args) => return internal::keep(&args),
+        Command::Gate(args) => return internal::gate(&args),
+        Command::Door(args) => return internal::door(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Check(args) => check::run(&args),
-        Command::Why(args) => ask::run(&args),
+        Command::Why(args) => why_kube::run(&args),
         Command::Client(command) => client::run(&command),
         Command::Crds(args) => crds::run(&args),
         Command::Completions(args) => {

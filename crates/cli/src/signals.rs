@@ -1,8 +1,9 @@
-//! Being told to end: from a terminal, by whoever supervises this, or because the terminal is gone.
+//! Signals that end the process: interrupt, terminate and hang-up.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Hears signals from when it is made, so that none that comes meanwhile is lost, nor ends the process by itself.
+/// Handles signals from its creation on, so that none is lost meanwhile and none ends the process by its default
+/// action.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -10,7 +11,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    pub(crate) fn heard() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -18,7 +19,7 @@ impl Signals {
         })
     }
 
-    /// Waits until one comes.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

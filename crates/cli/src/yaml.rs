@@ -1,4 +1,4 @@
-//! JSON values as YAML that people like to read: blocks, and quotes only where they are needed.
+//! Writes JSON values as readable YAML: blocks, and quotes only where they are needed.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub(crate) fn document(value: &Value) -> String {
     text
 }
 
-/// A value that begins on a line of its own, `depth` spaces in.
+/// A value that begins on its own line, indented by `depth`.
 fn block(value: &Value, depth: usize, out: &mut String) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -35,7 +35,7 @@ fn block(value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// Lists stand below their key without stepping in, mappings one step in, all else beside it.
+/// Lists are written below their key without indentation, mappings with one step of it, scalars beside the key.
 fn after_key(value: &Value, depth: usize, out: &mut String) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -54,7 +54,7 @@ fn after_key(value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// The first line of an item stands beside its dash.
+/// The first line of an item is written beside its dash.
 fn after_dash(item: &Value, depth: usize, out: &mut String) {
     let mut text = String::new();
     block(item, depth + 2, &mut text);
@@ -73,8 +73,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// A text without quotes where nobody can take it for anything else. A quoted one is written as JSON writes it,
-/// which every reader of YAML understands.
+/// A text without quotes where it is unambiguous. A quoted one is written as in JSON, which every YAML parser accepts.
 fn scalar(text: &str) -> String {
     let begins =
         text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '.' | '$' | '/'));
@@ -88,7 +87,7 @@ fn scalar(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Whether some reader of YAML takes it for a boolean or for nothing.
+/// Whether a YAML parser may read it as a boolean or null.
 fn is_word(text: &str) -> bool {
     let words = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"];
     words.iter().any(|word| text.eq_ignore_ascii_case(word))
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_lists_and_quotes() {
+    fn mappings_lists_and_quotes() {
         let value = json!({
             "empty": {}, "list": [1, [true, null], {"a": "b", "c": []}], "text": "it is: quoted",
         });
@@ -119,7 +118,7 @@ text: \"it is: quoted\"
     }
 
     #[test]
-    fn what_could_be_taken_for_something_else_is_quoted() {
+    fn ambiguous_scalars_are_quoted() {
         for plain in
             ["Gang", "a b, c.", ".spec.queue", "x-kubernetes", "int64", "self.max >= self.min"]
         {

@@ -46,7 +46,7 @@ pub(crate) const TARGET: Target = Target {
         "\"creationTimestamp\":",
         "\"deletionTimestamp\":",
         "\"2026-11-17T00:00:00Z\"",
-        "\"muster.sh/seat\":",
+        "\"muster.sh/assigned-node\":",
         "\"muster.sh/gang\":",
         "\"kubernetes.io/hostname\":",
         "\\u0000",

@@ -8,29 +8,32 @@
 //! instruction. Intent is written before it is acted on: an Order before its NodeClaims or its requests to an
 //! autoscaler, whose a node is before it is used, a placement before its bindings. Nothing is decided before everything was listed once, and nothing is written by who is not the leader.
 
-mod autoscaler;
-pub mod boot_clock;
-mod cause;
-mod definitions;
-mod discover;
+pub mod api;
+mod cache;
+mod clock;
+mod constraints;
+mod cycle;
+mod effects;
 pub mod features;
-mod fence;
-pub mod hands;
+mod gang;
 mod host;
-mod intake;
-pub mod karpenter;
-pub mod leadership;
 pub mod lease;
-mod mirror;
 pub mod objects;
-pub mod pulse;
-mod shelf;
-mod watch;
+pub mod provision;
+mod recover;
+mod run;
+mod schedule;
+mod status;
+#[cfg(test)]
+mod tests;
 pub mod why;
 
-pub use cause::with_causes;
+pub use crate::api::error_chain::with_causes;
 #[cfg(any(test, feature = "cluster"))]
-pub use host::Fault;
-pub use host::{Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, run};
-pub use intake::kept_of;
-pub use watch::{Bounds, KindHealth, WatchHealth, fuzzing};
+pub use crate::recover::injected_faults::Fault;
+pub use crate::run::{Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, run};
+
+pub use crate::api::watch::fuzzing;
+pub use crate::api::watch::health::{KindHealth, WatchHealth};
+pub use crate::api::watch::watches::Bounds;
+pub use crate::objects::fields::kept_of;

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{ArgAction, Parser};
 use muster_api::pod::GpuNames;
 use muster_core::quantity::{Quantity, QuantityError};
-use muster_core::time::Span;
+use muster_core::time::{Span, SpanError};
 use muster_kube::features::Feature;
 use muster_kube::{
     Bounds, Config, HostError, MAX_GANG_MEMBERS, MAX_GANGS_PER_NAMESPACE, lease, run, with_causes,
@@ -40,25 +40,36 @@ struct Args {
     /// What this replica is called in the lease, with a random part behind it that no other process has
     #[arg(long, value_name = "NAME", env = "POD_NAME")]
     identity: Option<String>,
-    /// Others may act when this replica has not renewed the lease for so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u16).range(2..))]
-    lease_seconds: u16,
-    /// This replica gives its lease up and ends when it has decided nothing for so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u16).range(15..))]
-    stall_seconds: u16,
-    /// A gang starts over when its volumes are not made within so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
-    volume_seconds: u32,
-    /// A gang starts over when only part of it could be bound within so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
-    bind_seconds: u32,
-    /// A gang starts over when another scheduler has not put all of it on its nodes so many seconds after its gates
-    /// were lifted
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
-    hand_over_seconds: u32,
-    /// Room that a ProvisioningRequest asked for is kept for so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
-    booking_seconds: u32,
+    /// Elect one leader among the replicas by a Lease; without it there must be one replica only
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = true,
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        action = ArgAction::Set
+    )]
+    leader_elect: bool,
+    /// Another replica takes over when the leader has not renewed the lease for this long
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = at_least::<2>)]
+    lease_duration: Span,
+    /// The leader resigns and exits when its decision loop has made no progress for this long
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = at_least::<15>)]
+    stall_timeout: Span,
+    /// A gang starts over when its volumes are not bound within this time
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = at_least::<1>)]
+    volume_binding_timeout: Span,
+    /// A gang starts over when only some of its pods could be bound within this time
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = at_least::<1>)]
+    bind_timeout: Span,
+    /// A gang starts over when another scheduler has not bound all of its pods this long after their scheduling gates
+    /// were removed
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = at_least::<1>)]
+    handover_timeout: Span,
+    /// Capacity booked by a ProvisioningRequest is kept for its pods for this long
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = at_least::<1>)]
+    booking_ttl: Span,
     /// Believe the annotation muster.sh/user: an admission policy stamps it with the user that creates an object, and
     /// keeps others from writing it. Without this a gang counts for its namespace in `userLimit`
     #[arg(long)]
@@ -76,9 +87,6 @@ struct Args {
     /// more memory than this
     #[arg(long, value_name = "SIZE", default_value = "64Mi", value_parser = size)]
     max_namespace_memory: usize,
-    /// Act without a lease: there must be one replica only
-    #[arg(long)]
-    no_lease: bool,
     /// A feature that is off, because this controller has no rights for it; may be repeated
     #[arg(long, value_name = "FEATURE")]
     disable: Vec<Feature>,
@@ -94,6 +102,18 @@ fn size(text: &str) -> Result<usize, String> {
     let bytes = size.ceil_units().and_then(|bytes| usize::try_from(bytes).ok());
     bytes.filter(|bytes| *bytes >= 1_024).ok_or_else(|| "must be 1Ki at least".to_owned())
 }
+
+/// A duration such as `90s` or `2m`, of at least so many seconds. No timeout needs more than a year.
+fn at_least<const SECONDS: u64>(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|why: SpanError| why.to_string())?;
+    match span {
+        span if span < Span::secs(SECONDS) => Err(format!("must be {SECONDS}s at least")),
+        span if span > YEAR => Err("must be 365d at most".to_owned()),
+        span => Ok(span),
+    }
+}
+
+const YEAR: Span = Span::mins(365 * 24 * 60);
 
 fn settings() -> String {
     format!("A setting of the policy; may be repeated:\n{}", Policy::settings())
@@ -178,20 +198,20 @@ fn config(args: &Args) -> Result<Config, Failed> {
     let mut policy = Policy { order, ..Config::policy() };
     args.set.iter().try_for_each(|setting| policy.set(setting)).map_err(Failed::Setting)?;
     let identity = lease::unique(args.identity.as_deref());
-    let mut terms = lease::Terms::new(&args.namespace, identity);
-    terms.stall = Duration::from_secs(args.stall_seconds.into());
-    terms.duration = Duration::from_secs(args.lease_seconds.into());
+    let mut terms = lease::LeaseConfig::new(&args.namespace, identity);
+    terms.stall = Duration::from_millis(args.stall_timeout.0);
+    terms.duration = Duration::from_millis(args.lease_duration.0);
     terms.every = terms.duration / 5;
     Ok(Config {
         scheduler_names: args.scheduler_name.clone(),
         gpus: GpuNames { others: args.gpu_resource.iter().cloned().collect() },
         policy,
         namespace: args.namespace.clone(),
-        lease: (!args.no_lease).then_some(terms),
-        volume_patience: Span::secs(u64::from(args.volume_seconds)),
-        bind_patience: Span::secs(u64::from(args.bind_seconds)),
-        hand_over_patience: Span::secs(u64::from(args.hand_over_seconds)),
-        booking: Span::secs(u64::from(args.booking_seconds)),
+        lease: args.leader_elect.then_some(terms),
+        volume_binding_timeout: args.volume_binding_timeout,
+        bind_timeout: args.bind_timeout,
+        handover_timeout: args.handover_timeout,
+        booking_ttl: args.booking_ttl,
         trust_users: args.trust_user_annotation,
         disabled: args.disable.iter().copied().collect(),
         #[cfg(feature = "cluster")]

@@ -9,8 +9,8 @@ use muster_api::figures::span;
 use muster_core::time::Span;
 use serde_json::Value;
 
-use crate::host::GROUPS;
-use crate::watch::key_of;
+use crate::api::watch::watches::key_of;
+use crate::gang::merged_groups::GROUPS;
 
 /// So many names are offered instead of one that is not there.
 const OFFERED: usize = 5;
@@ -172,7 +172,7 @@ fn known_pod(namespace: &str, pod: &Pod) -> Known {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use crate::why::*;
 
     fn say(status: Value) -> Vec<String> {
         let now: Timestamp = "2026-11-16T12:00:00Z".parse().expect("an instant");

@@ -1,4 +1,4 @@
-//! A job: what a trace or a generated workload says about one gang.
+//! A job: one gang of a trace or a generated workload.
 
 use muster_core::gang::{GangSpec, Seat};
 use muster_core::time::{Span, Time};
@@ -6,34 +6,34 @@ use muster_core::work::Scaling;
 
 /// A gang, when it arrives, and how long it truly runs.
 ///
-/// The planner sees only the gang; `run` and `nature` are the simulator's secret, as they are in life.
+/// The planner sees only the gang; `run` and `nature` are known to the simulator alone, as in reality.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Job {
-    /// What is submitted.
+    /// The gang that is submitted.
     pub gang: GangSpec,
     /// When it is submitted.
     pub submit: Time,
     /// How long it runs with every role at its `max`; an elastic gang that runs with fewer takes longer.
     pub run: Span,
-    /// How it truly takes to more members.
+    /// How it truly behaves with more members.
     pub nature: Nature,
 }
 
-/// How a gang truly takes to more members, whatever its submitter declares.
+/// How a gang truly behaves with more members, whatever its submitter declares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Nature {
-    /// What twice the members really bring of twice the speed, in thousandths; as declared when absent.
+    /// The true speed-up of twice the members as a part of twice the speed, in thousandths; as declared when absent.
     pub efficiency: Option<u16>,
-    /// How often it does not want more members, in thousandths of the times it is offered some.
+    /// How often it declines more members, in thousandths of the offers.
     pub declines: u16,
 }
 
 impl Job {
-    /// A gang that is what its submitter says it is.
+    /// A gang that behaves as its submitter declares.
     pub fn new(gang: GangSpec, submit: Time, run: Span) -> Self {
         Self { gang, submit, run, nature: Nature::default() }
     }
-    /// How fast it truly is in these seats, as a part of how fast it can be.
+    /// Its true speed in these seats, as a part of its highest speed.
     pub(crate) fn speed_in(&self, seats: &[Seat]) -> f64 {
         if self.gang.is_rigid() {
             return 1.0;

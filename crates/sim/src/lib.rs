@@ -1,8 +1,8 @@
-//! The simulator: a host in virtual time.
+//! The simulator: a discrete-event host that runs the planner in virtual time.
 //!
-//! Read in this order: what a job is and where jobs come from (recorded traces, synthetic workloads), how
-//! clouds behave, the host that puts it all in motion, where time and money went, what it came to, how others fare, and what happens when
-//! everything goes wrong.
+//! Read in this order: jobs and where they come from (recorded traces, synthetic workloads), simulated clouds, the host
+//! that runs them with the planner, accounting of time and money, reports, recordings, two baselines, and random fault
+//! runs.
 
 pub mod job;
 pub mod trace;
@@ -10,22 +10,21 @@ pub mod workload;
 
 pub mod cloud;
 
-mod agenda;
-mod barrier;
+pub mod event_queue;
 pub mod host;
 
-pub mod meter;
-
 pub mod accounts;
+pub mod report;
+
+pub mod record;
+
 pub mod naive;
 pub mod packing;
-pub mod record;
-pub mod report;
-pub mod rivals;
-pub mod summary;
 
 pub mod faults;
 
+pub use accounts as meter;
 pub use host::{Setup, Sim, SimOptions, Step};
 pub use job::Job;
-pub use summary::Summary;
+pub use report::summary;
+pub use report::summary::Summary;

@@ -1,7 +1,5 @@
-//! The same workload without gangs: every member comes on its own, gets its node when it gets it, and
-//! waits at the barrier for the others on a machine that is paid for.
-//!
-//! This is what per-pod schedulers and autoscalers do. It exists to be compared with.
+//! The baseline without gangs: every member is submitted and placed on its own, and waits at the barrier for the others
+//! on a machine that is paid for, as with per-pod schedulers and autoscalers.
 
 use std::sync::Arc;
 
@@ -11,16 +9,16 @@ use muster_core::time::{Span, Time};
 use crate::accounts::Outcome;
 use crate::job::Job;
 
-/// A workload taken apart.
+/// A workload split into single members.
 #[derive(Clone, Debug)]
 pub struct Apart {
     /// One job per member.
     pub jobs: Vec<Job>,
-    /// For each, which job it was a member of.
+    /// For each, the job it was a member of.
     pub group_of: Vec<usize>,
 }
 
-/// Takes every gang apart into its members.
+/// Splits every gang into its members.
 pub fn take_apart(jobs: &[Job]) -> Apart {
     let mut apart = Apart { jobs: Vec::new(), group_of: Vec::new() };
     for (group, job) in jobs.iter().enumerate() {
@@ -33,7 +31,7 @@ pub fn take_apart(jobs: &[Job]) -> Apart {
                     name,
                     roles: vec![alone],
                     closeness: None,
-                    // What all of them did together cannot be saved by one of them.
+                    // The work of the whole group cannot be saved by one member.
                     disruption: Disruption { checkpoint: None, ..job.gang.disruption },
                     ..job.gang.clone()
                 };
@@ -45,7 +43,7 @@ pub fn take_apart(jobs: &[Job]) -> Apart {
     apart
 }
 
-/// What became of one gang whose members were on their own.
+/// The outcome of one gang whose members were placed one by one.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Together {
     /// From submission until the last member had started; none if some never did.
@@ -58,7 +56,7 @@ pub struct Together {
     pub ended: bool,
 }
 
-/// Puts the members' outcomes together again, gang by gang. Members that never got company waited until `now`.
+/// Joins the outcomes of members, gang by gang. Members whose group never completed waited until `now`.
 pub fn put_together(
     apart: &Apart,
     outcomes: &[Outcome],

@@ -1,11 +1,11 @@
-//! How much of a cluster's GPUs a list of pods gets, one after the other, until nothing more fits.
+//! Packing: the share of a cluster's GPUs that is allocated when pods arrive one by one until nothing more fits.
 //!
 //! The protocol is that of FGD's published figures (USENIX ATC 2023): the pods come in random order, random ones of
-//! them come again until their requests reach a multiple of the cluster's GPUs, nobody ever leaves, and whoever does
+//! them come again until their requests reach a multiple of the cluster's GPUs, no pod ever leaves, and a pod that does
 //! not fit is dropped. A list that asks for more than that from the start is cut there. Placement is the planner's own:
 //! every pod is a gang of one, and ordinary cycles in order of arrival admit what fits.
 //!
-//! Nothing is known in advance of what will come. The planner learns the mix as it always does, from what was submitted.
+//! Arrivals are not known in advance. The planner learns the mix as it always does, from submitted gangs.
 
 use muster_core::device::WHOLE;
 use muster_core::event::Refusal;
@@ -21,21 +21,21 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::trace::openb::{Pod, gang};
 
-/// Pods that are submitted before the planner runs. It serves them in order and one at a time; together they come for
-/// speed, since what is known of node states is kept for one cycle. So the mix counts up to this many pods that wait
-/// behind the one that is placed.
+/// Pods that are submitted before the planner runs. It serves them in order and one at a time; they come together
+/// for speed, since memoized node states are kept for one cycle. So the mix counts up to this many pods that wait behind
+/// the one that is placed.
 const BATCH: usize = 256;
 
-/// What became of one run.
+/// The result of one run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Packed {
     /// GPUs of the cluster, in thousandths.
     pub capacity_milli: u64,
-    /// GPUs asked for by all that came.
+    /// GPUs requested by all pods that arrived.
     pub asked_milli: u64,
     /// GPUs of pods that were placed.
     pub allocated_milli: u64,
-    /// Pods that came.
+    /// Pods that arrived.
     pub pods: usize,
     /// Pods that were placed.
     pub placed: usize,
@@ -61,7 +61,7 @@ impl Packing {
     /// An empty cluster, and the pods that will come on this seed.
     ///
     /// # Errors
-    /// When a node or a pod is not acceptable to the World; readers of lists accept none that are not.
+    /// When the World refuses a node or a pod; the readers of lists accept none that it would refuse.
     pub fn new(nodes: &[NodeSpec], pods: &[Pod], inflate: f64, seed: u64) -> Result<Self, Refusal> {
         let mut world = World::new(Levels::default());
         for node in nodes {
@@ -84,11 +84,11 @@ impl Packing {
         Ok(Self { world, policy, coming, packed })
     }
 
-    /// Pods that have not come yet.
+    /// Pods that have not arrived yet.
     pub fn left(&self) -> usize {
         self.coming.len()
     }
-    /// What has become of those that came.
+    /// The result so far.
     pub fn packed(&self) -> Packed {
         self.packed
     }
@@ -97,7 +97,7 @@ impl Packing {
         &self.world
     }
 
-    /// The next pods come; those that fit are placed, the others are dropped.
+    /// The next batch arrives; pods that fit are placed, the others are dropped.
     ///
     /// # Errors
     /// When the World refuses what its own planner decided, which is a fault in either.
@@ -128,7 +128,7 @@ fn arrivals(pods: &[Pod], until_milli: u64, seed: u64) -> Vec<&Pod> {
     order.shuffle(&mut rng);
     let mut asked = 0;
     let mut coming = Vec::with_capacity(order.len());
-    // Without anybody who asks for GPUs it would never be enough.
+    // Without a pod that requests GPUs the target would never be reached.
     let endless = pods.iter().all(|pod| pod.request.gpu_milli() == 0);
     while asked < until_milli {
         let pod = match order.get(coming.len()) {

@@ -1,8 +1,7 @@
-//! Recordings: everything the planner was told and everything it answered, line by line.
+//! Recordings: every event and every plan, line by line.
 //!
-//! A recording can be replayed: a World is built from the same events, the planner is asked at the same
-//! moments, and every answer must be the same, byte for byte. So a decision taken in production can be taken
-//! again on a laptop.
+//! A recording can be replayed: a World is built from the same events, the planner runs at the same times, and every plan
+//! must be the same, byte for byte. So a decision of a production cluster can be reproduced on a laptop.
 
 use std::io::{BufRead, Write};
 
@@ -17,11 +16,11 @@ const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 enum Line {
-    /// What the World was before the first event.
+    /// The World before the first event.
     Start { version: u32, levels: Levels, policy: Policy },
-    /// Something the World was told. Refused events are recorded too: they must be refused again.
+    /// An event applied to the World. Refused events are recorded too: they must be refused again.
     Event { at: Time, event: Event },
-    /// What the planner answered.
+    /// The planner's plan.
     Plan { at: Time, plan: Plan },
 }
 
@@ -76,7 +75,7 @@ impl Recorder {
     }
 }
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Replay {
     /// Events applied.
@@ -124,7 +123,7 @@ pub enum ReplayError {
     NotARecording,
 }
 
-/// Takes every decision of a recording again.
+/// Plans every cycle of a recording again.
 ///
 /// # Errors
 /// When the recording cannot be read; a plan that differs is not an error but the result.

@@ -1,4 +1,4 @@
-//! `cargo xtask faults`: many seeds on all cores, the first broken promise stops the show.
+//! `cargo xtask faults`: runs many seeds on all cores and stops at the first broken promise.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -27,10 +27,10 @@ pub(crate) struct Args {
     /// Replay just this seed
     #[arg(long, conflicts_with_all = ["seeds", "from"])]
     seed: Option<u64>,
-    /// Plant a bug that breaks this promise, or one with a name of its own, to see that it is caught
+    /// Plant a bug that breaks this promise, or one with a name of its own, to prove that it is detected
     #[arg(long, value_name = "PROMISE", value_parser = sabotage)]
     sabotage: Option<Sabotage>,
-    /// How the queue is ordered; every order in turn if nobody says, by seed
+    /// The queue order; without it every order in turn, by seed
     #[arg(long, value_name = "NAME")]
     policy: Option<QueueOrder>,
     /// Print every fact of the replayed seed
@@ -85,15 +85,14 @@ fn printer() -> Watcher {
     Box::new(|now, _, fact| eprintln!("{:>12.3} {fact:?}", now.as_secs_f64()))
 }
 
-/// The order a seed is run under: as asked for, or each in turn. Planted bugs are looked for under strict fifo,
-/// where overtaking is one.
+/// The queue order of a seed: the given one, or each in turn. Planted bugs run under strict fifo, where overtaking is one.
 fn order_for(policy: Option<QueueOrder>, seed: u64, sabotage: Option<Sabotage>) -> QueueOrder {
     let all = QueueOrder::NAMES;
     let in_turn = all[(seed % all.len() as u64) as usize].1;
     policy.unwrap_or(if sabotage.is_some() { QueueOrder::Fifo } else { in_turn })
 }
 
-/// A seed that panics says which it was.
+/// Prints the seed when its run panics.
 struct Named(u64);
 
 impl Drop for Named {
@@ -148,7 +147,7 @@ fn run_seeds(
                     totals.notices += verified.disruptions.notices;
                     if !verified.violations.is_empty() {
                         totals.broken.push(verified);
-                        // One is enough to go looking; a planted bug is found the moment it shows.
+                        // One is enough; a planted bug is found when it first shows.
                         stop.store(true, Ordering::Relaxed);
                     }
                 }

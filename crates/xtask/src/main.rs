@@ -1,8 +1,8 @@
 //! Developer chores. `cargo xtask --help` lists them.
 
-mod bench;
 mod docs;
 mod faults;
+mod prose;
 mod supply_chain;
 mod testbed;
 
@@ -24,7 +24,7 @@ enum Chore {
     /// Run random worlds with random faults and check every promise after every event
     Faults(faults::Args),
     /// Measure; every benchmark prints one JSON object per line on standard output and nothing else there
-    Bench(bench::Args),
+    Bench(muster_bench::Args),
     /// Build the real Kubernetes that tests run against
     Testbed(testbed::Args),
     /// Check the dependency tree: advisories, licences, bans, sources
@@ -37,18 +37,21 @@ enum Chore {
     Docs(docs::Args),
     /// Write the list of attempts in docs/reference/security-tests.md from the tests that make them
     Attempts(attempts::Args),
+    /// Count mannered comments by crate; with --check also the sizes and names that the house rules bound
+    Prose(prose::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
-        Chore::Bench(args) => bench::run(&args),
+        Chore::Bench(args) => muster_bench::run(&args),
         Chore::Testbed(args) => testbed::run(&args),
         Chore::Deny(args) => deny::run(&args),
         Chore::Notices(args) => notices::run(&args),
         Chore::Sbom(args) => sbom::run(&args),
         Chore::Docs(args) => docs::run(&args),
         Chore::Attempts(args) => attempts::run(&args),
+        Chore::Prose(args) => prose::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,42 +5,42 @@ use std::collections::BTreeMap;
 use muster_core::constraint::Constraints;
 use muster_core::gang::Request;
 
-use super::Member;
-use crate::dialects::Terms;
-use crate::json::MAX_MEMBERS;
-use crate::pod::GpuNames;
-use crate::workloads::WorkloadRole;
+use crate::assemble::gang::Member;
+use crate::dialects::terms::Terms;
+use crate::foreign::json::MAX_MEMBERS;
+use crate::pod::request::GpuNames;
+use crate::workloads::kind::WorkloadRole;
 
 /// What members without a role are called.
 const NAMELESS: &str = "member";
 
 /// A role in the making.
 #[derive(Debug)]
-pub(super) struct Role {
-    pub(super) name: String,
+pub(crate) struct Role {
+    pub(crate) name: String,
     /// Whether somebody called it so.
-    pub(super) named: bool,
-    pub(super) request: Request,
-    pub(super) constraints: Constraints,
+    pub(crate) named: bool,
+    pub(crate) request: Request,
+    pub(crate) constraints: Constraints,
     /// Those that exist and are not done.
-    pub(super) members: Vec<usize>,
+    pub(crate) members: Vec<usize>,
     /// How many are done.
-    pub(super) done: u32,
+    pub(crate) done: u32,
     /// How many there are to be, those that are done among them.
-    pub(super) count: u32,
+    pub(crate) count: u32,
     /// How many there may be, those that are done among them.
-    pub(super) most: u32,
+    pub(crate) most: u32,
     /// How many there are to be by its template, those that are done among them.
-    pub(super) wanted: Option<u32>,
+    pub(crate) wanted: Option<u32>,
     /// How few will do, by its template.
-    pub(super) hint: Option<u32>,
+    pub(crate) hint: Option<u32>,
     /// How few will do.
-    pub(super) min: u32,
+    pub(crate) min: u32,
 }
 
 impl Role {
     /// A role of so many members, of which none exists.
-    pub(super) fn of(name: &str, count: u32, request: Request, constraints: Constraints) -> Self {
+    pub(crate) fn of(name: &str, count: u32, request: Request, constraints: Constraints) -> Self {
         Self {
             name: name.to_owned(),
             named: true,
@@ -56,28 +56,28 @@ impl Role {
         }
     }
     /// Makes room for more members than exist.
-    pub(super) fn grow(&mut self, more: u32) {
+    pub(crate) fn grow(&mut self, more: u32) {
         self.count = self.count.saturating_add(more).min(MAX_MEMBERS);
         self.most = self.most.max(self.count);
     }
     /// How many of those there are to be do not exist.
-    pub(super) fn absent(&self) -> u32 {
+    pub(crate) fn absent(&self) -> u32 {
         self.count.saturating_sub(self.done).saturating_sub(self.members.len() as u32)
     }
 }
 
 /// How many members all roles are to have.
-pub(super) fn all(roles: &[Role]) -> u32 {
+pub(crate) fn all(roles: &[Role]) -> u32 {
     roles.iter().fold(0, |sum, role| sum.saturating_add(role.count))
 }
 
 /// The role with most members; the first of those that have as many.
-pub(super) fn largest(roles: &mut [Role]) -> Option<&mut Role> {
+pub(crate) fn largest(roles: &mut [Role]) -> Option<&mut Role> {
     roles.iter_mut().rev().max_by_key(|role| role.count)
 }
 
 /// Members of one role name and shape, or without a role and of one shape, in order of appearance.
-pub(super) fn of_members(members: &[Member<'_>]) -> Vec<Role> {
+pub(crate) fn of_members(members: &[Member<'_>]) -> Vec<Role> {
     let mut places = BTreeMap::new();
     let mut roles: Vec<Role> = Vec::new();
     for (at, member) in members.iter().enumerate() {
@@ -105,7 +105,7 @@ pub(super) fn of_members(members: &[Member<'_>]) -> Vec<Role> {
 /// They are taken to be like those of their role that do exist: what admission changed in these it will change in
 /// them. Members without a role are of this one if they ask for the same; where they may run is not compared,
 /// because admission adds tolerations.
-pub(super) fn add_template(
+pub(crate) fn add_template(
     roles: &mut Vec<Role>,
     template: &WorkloadRole,
     gpus: &GpuNames,
@@ -149,7 +149,7 @@ fn want(roles: &mut [Role], template: &WorkloadRole) {
 }
 
 /// Says how few members of each role will do.
-pub(super) fn set_minimums(roles: &mut [Role], terms: &Terms) {
+pub(crate) fn set_minimums(roles: &mut [Role], terms: &Terms) {
     let mut left = terms.min;
     for (name, min) in &terms.min_by_role {
         let mut mine: Vec<&mut Role> =

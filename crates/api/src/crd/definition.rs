@@ -4,8 +4,12 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use super::structural::structural;
-use super::{Gang, Order, Pool, Queue, Topology};
+use crate::crd::gang::spec::Gang;
+use crate::crd::order::spec::Order;
+use crate::crd::pool::spec::Pool;
+use crate::crd::queue::Queue;
+use crate::crd::structural::structural;
+use crate::crd::topology::Topology;
 
 /// The API group of every kind.
 pub const GROUP: &str = "muster.sh";

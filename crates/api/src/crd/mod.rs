@@ -8,58 +8,53 @@
 //! storing what they would refuse, as far as a schema can. A test holds the fields of both against each other.
 //! There is no `Node`: a cluster has its own.
 
-mod amount;
-mod duration;
-mod stamp;
-mod text;
-
-mod condition;
-mod constraints;
-
-mod disruption;
-mod gang;
-mod gang_status;
-mod offering;
-mod order;
-mod order_status;
-mod placement;
-mod pool;
-mod pool_status;
-mod proactive;
-mod provider;
-mod queue;
-mod role;
-mod simulated;
-mod topology;
-
-mod definition;
-mod structural;
-
+pub(crate) mod condition;
+pub(crate) mod definition;
+pub(crate) mod gang;
+pub(crate) mod order;
+pub(crate) mod pool;
+pub(crate) mod queue;
+pub(crate) mod structural;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+pub(crate) mod topology;
+pub(crate) mod values;
 
-pub use amount::{Amount, Amounts};
-pub use condition::{Condition, ConditionStatus};
-pub use constraints::{
+pub use crate::crd::condition::{Condition, ConditionStatus};
+pub use crate::crd::definition::{Column, Definition, GROUP, Resource, VERSION, definitions};
+pub use crate::crd::gang::conditions::{ADMITTED, FINISHED, PROVISIONED, RUNNING, gang_conditions};
+pub use crate::crd::gang::constraints::{
     Affinity, Effect, Expression, NodeAffinity, NodeSelector, Operator, Preference, Taint,
     TaintOperator, Term, Toleration,
 };
-pub use definition::{Column, Definition, GROUP, Resource, VERSION, definitions};
-pub use disruption::{Checkpoint, Disruption, Signal};
-pub use duration::{Duration, DurationAboveZero};
-pub use gang::{Closeness, Gang, GangSpec, OnFailure, Provisioning, ProvisioningMode, Scaling};
-pub use gang_status::{GangPhase, GangStatus, Members};
-pub use offering::{Devices, Offering};
-pub use order::{GangRef, LeavingSeat, MakesWay, Order, OrderClaim, OrderSeat, OrderSpec, StopFor};
-pub use order_status::{OrderPhase, OrderStatus};
-pub use placement::Placement;
-pub use pool::{Limits, Pool, PoolMode, PoolSpec};
-pub use pool_status::{OfferingStatus, PoolStatus, Target};
-pub use proactive::{Buffer, Consolidate, Forecast, Patience, Schedule, Spare, Warm};
-pub use provider::{Autoscaler, Karpenter, NodeClassRef, Nothing, Provider};
-pub use queue::{LabelSelector, Namespaces, NonPreemptible, Queue, QueueSpec, QueueStatus};
-pub use role::{GpuWish, PodTemplate, Role, Run};
-pub use simulated::{Boot, Failures, Fault, InService, ScriptedFault, Simulated, StockOut};
-pub use stamp::Stamp;
-pub use text::{GpuKey, Instant, Key, Label, LabelValue, Name, OfferingName, Parameter, Text};
-pub use topology::{Level, Topology, TopologySpec, TopologyStatus};
+pub use crate::crd::gang::disruption::{Checkpoint, Disruption, Signal};
+pub use crate::crd::gang::placement::Placement;
+pub use crate::crd::gang::role::{GpuWish, PodTemplate, Role, Run};
+pub use crate::crd::gang::spec::{
+    Closeness, Gang, GangSpec, OnFailure, Provisioning, ProvisioningMode, Scaling,
+};
+pub use crate::crd::gang::status::{GangPhase, GangStatus, Members};
+pub use crate::crd::order::spec::{
+    GangRef, Order, OrderClaim, OrderPlacement, OrderSpec, PreemptedPlacement, Preemption, StopFor,
+};
+pub use crate::crd::order::status::{OrderPhase, OrderStatus};
+pub use crate::crd::pool::offering::{Devices, Offering};
+pub use crate::crd::pool::proactive::{
+    Buffer, Consolidate, Forecast, Schedule, Spare, Timeouts, Warm,
+};
+pub use crate::crd::pool::provider::{Autoscaler, Karpenter, NodeClassRef, Nothing, Provider};
+pub use crate::crd::pool::simulated::{
+    Boot, Failures, Fault, InService, ScriptedFault, Simulated, StockOut,
+};
+pub use crate::crd::pool::spec::{Limits, Pool, PoolMode, PoolSpec};
+pub use crate::crd::pool::status::{OfferingStatus, PoolStatus, Target};
+pub use crate::crd::queue::{
+    LabelSelector, Namespaces, NonPreemptible, Queue, QueueSpec, QueueStatus,
+};
+pub use crate::crd::topology::{Level, Topology, TopologySpec, TopologyStatus};
+pub use crate::crd::values::amount::{Amount, Amounts};
+pub use crate::crd::values::duration::{Duration, DurationAboveZero};
+pub use crate::crd::values::stamp::Stamp;
+pub use crate::crd::values::text::{
+    GpuKey, Instant, Key, Label, LabelValue, Name, OfferingName, Parameter, Text,
+};

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Amount, Amounts, Column, Condition, Duration, DurationAboveZero, Expression, Label, LabelValue,
-    Name, Resource, Text,
-};
+use crate::crd::condition::Condition;
+use crate::crd::definition::{Column, Resource};
+use crate::crd::gang::constraints::Expression;
+use crate::crd::values::amount::{Amount, Amounts};
+use crate::crd::values::duration::{Duration, DurationAboveZero};
+use crate::crd::values::text::{Label, LabelValue, Name, Text};
 
 /// A tenant's place in a tree of shares.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -146,10 +148,7 @@ pub struct QueueStatus {
     /// The generation of the spec that this is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What is held by its gangs and those below, with what is ordered.
-    #[serde(default, skip_serializing_if = "Amounts::is_empty")]
-    pub held: Amounts,
-    /// GPUs of every vendor among it, for lists.
+    /// GPUs of every vendor that its gangs and those below hold, with those that are ordered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_gpus: Option<Amount>,
     /// Gangs that wait, in it and below.

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 /// Rewrites a schema, and all schemas in it.
-pub(super) fn structural(schema: &mut Value) {
+pub(crate) fn structural(schema: &mut Value) {
     let Value::Object(fields) = schema else { return };
     for noise in ["$schema", "title", "examples"] {
         fields.remove(noise);

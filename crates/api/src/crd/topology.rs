@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Column, Condition, Key, Label, Resource};
+use crate::crd::condition::Condition;
+use crate::crd::definition::{Column, Resource};
+use crate::crd::values::text::{Key, Label};
 
 /// The levels of a cluster's tree, widest first. There is one at most.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

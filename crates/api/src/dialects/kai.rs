@@ -1,9 +1,10 @@
 //! KAI, where its pod grouper has marked the pods.
 
-use super::marks::Marks;
-use super::terms::{Level, Terms, pod_group};
-use super::{Findings, GroupKind, Json};
-use crate::pod::PodSpec;
+use crate::dialects::dialect::GroupKind;
+use crate::dialects::labels::Marks;
+use crate::dialects::terms::{Level, Terms, pod_group};
+use crate::foreign::json::{Findings, Json};
+use crate::pod::spec::PodSpec;
 
 const SCHEDULER: &str = "kai-scheduler";
 const GROUP: &str = "pod-group-name";
@@ -14,20 +15,20 @@ const REQUIRED: &str = "kai.scheduler/topology-required-placement";
 const PREFERRED: &str = "kai.scheduler/topology-preferred-placement";
 const PREEMPTIBILITY: &str = "kai.scheduler/preemptibility";
 
-pub(super) const KINDS: &[GroupKind] = &[GroupKind::pod_group("scheduling.run.ai", &["v2alpha2"])];
+pub(crate) const KINDS: &[GroupKind] = &[GroupKind::pod_group("scheduling.run.ai", &["v2alpha2"])];
 
 /// The annotation's name is so plain that others may use it: it counts only with another sign of KAI.
-pub(super) fn group<'a>(marks: Marks<'a>, spec: &PodSpec) -> Option<&'a str> {
+pub(crate) fn group<'a>(marks: Marks<'a>, spec: &PodSpec) -> Option<&'a str> {
     let is_kai = spec.scheduler_name.as_deref() == Some(SCHEDULER) || marks.label(QUEUE).is_some();
     marks.annotation(GROUP).filter(|_| is_kai)
 }
 
-pub(super) fn role(marks: Marks<'_>) -> Option<&str> {
+pub(crate) fn role(marks: Marks<'_>) -> Option<&str> {
     marks.label(ROLE)
 }
 
 /// Groups with inner groups are read as one gang whose roles are the inner groups that hold pods.
-pub(super) fn terms(spec: &Json<'_>) -> Terms {
+pub(crate) fn terms(spec: &Json<'_>) -> Terms {
     let topology = spec.get("topologyConstraint");
     let level = |name| topology.as_ref().and_then(|at| at.text(name)).map(Level::key);
     let inner = spec.list("subGroups");
@@ -59,7 +60,7 @@ fn preemptibility(written: &str) -> Option<bool> {
     }
 }
 
-pub(super) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
+pub(crate) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
     Terms {
         min: marks.count(MIN, findings),
         queue: marks.label(QUEUE).map(Into::into),

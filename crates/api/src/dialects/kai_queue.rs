@@ -2,9 +2,9 @@
 
 use muster_core::resource::{CPU, MEMORY};
 
-use super::volcano_queue::QueueTerms;
-use super::{Findings, Json};
-use crate::pod::Totals;
+use crate::dialects::volcano_queue::QueueTerms;
+use crate::foreign::json::{Findings, Json};
+use crate::pod::totals::Totals;
 
 const PARENT: &str = "parentQueue";
 const RESOURCES: &str = "resources";
@@ -14,12 +14,12 @@ const GPUS: &str = "nvidia.com/gpu";
 const MEGA: f64 = 1e6;
 
 /// Whether a queue is written in KAI's words.
-pub(super) fn is_it(spec: &Json<'_>) -> bool {
+pub(crate) fn is_it(spec: &Json<'_>) -> bool {
     spec.get(RESOURCES).is_some() || spec.get(PARENT).is_some()
 }
 
 /// A quota is what a queue gets back when it wants it, so what it deserves; `-1` is no bound and nothing to count on.
-pub(super) fn queue(spec: &Json<'_>) -> QueueTerms {
+pub(crate) fn queue(spec: &Json<'_>) -> QueueTerms {
     let resources = spec.get(RESOURCES);
     let of = |field: &str| resources.as_ref().and_then(|at| totals(at, field));
     let gpu = resources.as_ref().and_then(|at| at.get("gpu"));

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use muster_core::time::Span;
 use serde_json::Value;
 
-use super::marks::{Marks, field};
-use super::terms::{Level, Terms, min_resources, pod_group, seconds};
-use super::{Findings, GpuNames, GroupKind, GroupRef, Json};
+use crate::dialects::dialect::{GroupKind, GroupRef};
+use crate::dialects::labels::{Marks, field};
+use crate::dialects::terms::{Level, Terms, min_resources, pod_group, seconds};
+use crate::foreign::json::{Findings, Json};
+use crate::pod::request::GpuNames;
 
 /// In the order Koordinator looks them up; the second is deprecated, the last is an annotation.
 const LABELS: [&str; 2] =
@@ -27,15 +29,15 @@ const MATCH_POLICY_ALIAS: &str = "pod-group.scheduling.sigs.k8s.io/match-policy"
 const QUOTA: &str = "quota.scheduling.koordinator.sh/name";
 const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
 
-pub(super) const KINDS: &[GroupKind] =
+pub(crate) const KINDS: &[GroupKind] =
     &[GroupKind::pod_group("scheduling.sigs.k8s.io", &["v1alpha1"])];
 
-pub(super) fn group(marks: Marks<'_>) -> Option<&str> {
+pub(crate) fn group(marks: Marks<'_>) -> Option<&str> {
     let label = LABELS.iter().find_map(|name| marks.label(name));
     label.or_else(|| marks.annotation(NAME))
 }
 
-pub(super) fn terms(object: &Json<'_>, spec: &Json<'_>, gpus: &GpuNames) -> Terms {
+pub(crate) fn terms(object: &Json<'_>, spec: &Json<'_>, gpus: &GpuNames) -> Terms {
     let declared = Terms {
         min_resources: min_resources(spec, gpus),
         timeout: seconds(spec, "scheduleTimeoutSeconds"),
@@ -47,7 +49,7 @@ pub(super) fn terms(object: &Json<'_>, spec: &Json<'_>, gpus: &GpuNames) -> Term
 }
 
 /// What the annotations of a pod, or of a PodGroup, say of its gang.
-pub(super) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
+pub(crate) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
     let (required, preferred) = gathering(marks, findings);
     Terms {
         min: marks.count(MIN, findings).or_else(|| marks.count(MIN_LABEL, findings)),
@@ -100,7 +102,7 @@ fn listed(text: &str) -> Result<Vec<String>, String> {
 
 /// The groups that the annotations of a group or a pod say start together: itself among them, in order, each once. What
 /// cannot be understood joins nobody here; whoever reads the terms is told.
-pub(super) fn joined(group: &GroupRef, marks: Marks<'_>) -> Option<Vec<GroupRef>> {
+pub(crate) fn joined(group: &GroupRef, marks: Marks<'_>) -> Option<Vec<GroupRef>> {
     let names = listed(marks.annotation(GROUPS)?).unwrap_or_else(|_| vec![group.full_name()]);
     if names.is_empty() {
         return None;

@@ -1,8 +1,9 @@
 //! Muster's own marks: for pods that belong to a Gang object, and for pods that have none and say all themselves.
 
-use super::marks::Marks;
-use super::terms::{Level, Terms};
-use super::{Findings, GroupKind, Json};
+use crate::dialects::dialect::GroupKind;
+use crate::dialects::labels::Marks;
+use crate::dialects::terms::{Level, Terms};
+use crate::foreign::json::{Findings, Json};
 
 const GANG: &str = "muster.sh/gang";
 const ROLE: &str = "muster.sh/role";
@@ -12,7 +13,7 @@ const REQUIRED: &str = "muster.sh/topology-required";
 const PREFERRED: &str = "muster.sh/topology-preferred";
 const PREEMPTIBLE: &str = "muster.sh/preemptible";
 
-pub(super) const KINDS: &[GroupKind] = &[GroupKind {
+pub(crate) const KINDS: &[GroupKind] = &[GroupKind {
     group: "muster.sh",
     versions: &["v1alpha1"],
     kind: "Gang",
@@ -20,16 +21,16 @@ pub(super) const KINDS: &[GroupKind] = &[GroupKind {
     namespaced: true,
 }];
 
-pub(super) fn group(marks: Marks<'_>) -> Option<&str> {
+pub(crate) fn group(marks: Marks<'_>) -> Option<&str> {
     marks.either(GANG)
 }
 
-pub(super) fn role(marks: Marks<'_>) -> Option<&str> {
+pub(crate) fn role(marks: Marks<'_>) -> Option<&str> {
     marks.either(ROLE)
 }
 
 /// What pods without a Gang object say of their gang.
-pub(super) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
+pub(crate) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
     Terms {
         min: marks.count(SIZE, findings),
         queue: marks.either(QUEUE).map(Into::into),
@@ -41,7 +42,7 @@ pub(super) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
 }
 
 /// What a Gang object sets for pods that join it; the whole of it is read by the manifest reader.
-pub(super) fn terms(spec: &Json<'_>) -> Terms {
+pub(crate) fn terms(spec: &Json<'_>) -> Terms {
     let roles = spec.list("roles");
     let min_of = |role: &Json<'_>| Some((role.text("name")?.into(), role.count("min")?));
     Terms {

@@ -4,14 +4,15 @@
 
 use std::sync::Arc;
 
-use super::terms::{Level, Terms};
-use super::{GroupKind, Json};
-use crate::pod::{NEVER, PodSpec};
+use crate::dialects::dialect::GroupKind;
+use crate::dialects::terms::{Level, Terms};
+use crate::foreign::json::Json;
+use crate::pod::spec::{NEVER, PodSpec};
 
-pub(super) const KINDS: &[GroupKind] =
+pub(crate) const KINDS: &[GroupKind] =
     &[GroupKind::pod_group("scheduling.k8s.io", &["v1beta1", "v1alpha3", "v1alpha2"])];
 
-pub(super) const WORKLOADS: &[GroupKind] = &[GroupKind {
+pub(crate) const WORKLOADS: &[GroupKind] = &[GroupKind {
     group: "scheduling.k8s.io",
     versions: &["v1alpha1"],
     kind: "Workload",
@@ -19,13 +20,13 @@ pub(super) const WORKLOADS: &[GroupKind] = &[GroupKind {
     namespaced: true,
 }];
 
-pub(super) fn group(spec: &PodSpec) -> Option<&str> {
+pub(crate) fn group(spec: &PodSpec) -> Option<&str> {
     let name = spec.scheduling_group.as_ref().map(|group| group.pod_group_name.as_str());
     name.filter(|name| !name.is_empty())
 }
 
 /// A group inside a Workload; each replica of it is a gang by itself.
-pub(super) fn workload_group(spec: &PodSpec) -> Option<String> {
+pub(crate) fn workload_group(spec: &PodSpec) -> Option<String> {
     let group = spec.workload_ref.as_ref().filter(|group| !group.name.is_empty())?;
     let parts = [&group.name, &group.pod_group, &group.pod_group_replica_key];
     let given: Vec<&str> =
@@ -33,7 +34,7 @@ pub(super) fn workload_group(spec: &PodSpec) -> Option<String> {
     Some(given.join("/"))
 }
 
-pub(super) fn terms(spec: &Json<'_>) -> Terms {
+pub(crate) fn terms(spec: &Json<'_>) -> Terms {
     let constraints = spec.get("schedulingConstraints");
     let keys = constraints.map(|at| at.list("topology")).unwrap_or_default();
     Terms {
@@ -56,7 +57,7 @@ fn composite(spec: &Json<'_>) -> Option<Arc<str>> {
 }
 
 /// The group of this name, or the only one there is.
-pub(super) fn workload_terms(spec: &Json<'_>, name: Option<&str>) -> Terms {
+pub(crate) fn workload_terms(spec: &Json<'_>, name: Option<&str>) -> Terms {
     let groups = spec.list("podGroups");
     let is_it = |group: &&Json<'_>| name.is_none() || group.text("name") == name;
     let mut found = groups.iter().filter(is_it);

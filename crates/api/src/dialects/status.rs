@@ -11,7 +11,7 @@ use muster_core::time::Time;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::Dialect;
+use crate::dialects::dialect::Dialect;
 
 /// Where a gang stands, as far as other systems have words for it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -49,7 +49,7 @@ pub enum State {
         failed: u32,
     },
     /// It will not start as it is written.
-    Impossible {
+    Infeasible {
         /// Why not.
         why: String,
     },
@@ -59,7 +59,7 @@ impl State {
     /// What a person reads.
     fn message(&self) -> String {
         match self {
-            Self::Waiting { why, .. } | Self::Impossible { why } => why.clone(),
+            Self::Waiting { why, .. } | Self::Infeasible { why } => why.clone(),
             Self::Provisioning { ready, total } => format!("{ready} of {total} nodes are ready"),
             Self::Admitted => "every member has its place".into(),
             Self::Running { running, .. } => format!("{running} members run"),
@@ -77,7 +77,7 @@ impl State {
             Self::Waiting { .. } => "Waiting",
             Self::Provisioning { .. } => "Provisioning",
             Self::Admitted | Self::Running { .. } | Self::Finished { .. } => "Scheduled",
-            Self::Impossible { .. } => "Impossible",
+            Self::Infeasible { .. } => "Infeasible",
         }
     }
     /// Members that run, are done and failed; `None` before any was started.
@@ -137,7 +137,7 @@ fn muster(state: &State) -> Map<String, Value> {
         State::Admitted => "Admitted",
         State::Running { .. } => "Running",
         State::Finished { .. } => "Finished",
-        State::Impossible { .. } => "Impossible",
+        State::Infeasible { .. } => "Infeasible",
     };
     let mut status = fields(phase, state);
     status.insert("message".into(), state.message().into());
@@ -158,7 +158,7 @@ fn native(before: &Value, version: &str, state: &State, now: Time) -> Map<String
 
 fn scheduler_plugins(before: &Value, state: &State, now: Time) -> Map<String, Value> {
     let phase = match state {
-        State::Waiting { .. } | State::Provisioning { .. } | State::Impossible { .. } => "Pending",
+        State::Waiting { .. } | State::Provisioning { .. } | State::Infeasible { .. } => "Pending",
         State::Admitted => "Scheduling",
         State::Running { .. } => "Running",
         State::Finished { failed, .. } => ended(*failed),
@@ -170,7 +170,7 @@ fn scheduler_plugins(before: &Value, state: &State, now: Time) -> Map<String, Va
 
 fn koordinator(before: &Value, state: &State, now: Time) -> Map<String, Value> {
     let phase = match state {
-        State::Waiting { .. } | State::Impossible { .. } => "Pending",
+        State::Waiting { .. } | State::Infeasible { .. } => "Pending",
         State::Provisioning { .. } => "PreScheduling",
         State::Admitted => "Scheduled",
         State::Running { .. } => "Running",
@@ -185,7 +185,7 @@ fn koordinator(before: &Value, state: &State, now: Time) -> Map<String, Value> {
 /// they wait for capacity. Once out, it does not go back while it waits for its pods.
 fn volcano(before: &Value, state: &State, now: Time) -> Map<String, Value> {
     let phase = match state {
-        State::Waiting { .. } | State::Provisioning { .. } | State::Impossible { .. } => {
+        State::Waiting { .. } | State::Provisioning { .. } | State::Infeasible { .. } => {
             if before.get("phase") == Some(&json!("Inqueue")) { "Inqueue" } else { "Pending" }
         }
         State::Admitted => "Inqueue",

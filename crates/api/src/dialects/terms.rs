@@ -5,8 +5,9 @@ use std::sync::Arc;
 use muster_core::time::Span;
 use serde::Serialize;
 
-use crate::json::Json;
-use crate::pod::{GpuNames, Totals, listed};
+use crate::foreign::json::Json;
+use crate::pod::request::GpuNames;
+use crate::pod::totals::{Totals, listed};
 
 /// How near to each other members are to be.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -19,7 +20,7 @@ pub enum Level {
 }
 
 impl Level {
-    pub(super) fn key(text: &str) -> Self {
+    pub(crate) fn key(text: &str) -> Self {
         Self::Key(text.into())
     }
 }
@@ -94,7 +95,7 @@ impl Terms {
 }
 
 /// The fields nearly all PodGroups share: `minMember`, `queue` and `priorityClassName`.
-pub(super) fn pod_group(spec: &Json<'_>) -> Terms {
+pub(crate) fn pod_group(spec: &Json<'_>) -> Terms {
     Terms {
         min: spec.count("minMember"),
         queue: spec.text("queue").map(Into::into),
@@ -104,18 +105,18 @@ pub(super) fn pod_group(spec: &Json<'_>) -> Terms {
 }
 
 /// A number of seconds.
-pub(super) fn seconds(spec: &Json<'_>, name: &str) -> Option<Span> {
+pub(crate) fn seconds(spec: &Json<'_>, name: &str) -> Option<Span> {
     spec.whole::<u32>(name).map(|seconds| Span::secs(seconds.into()))
 }
 
 /// `minResources`. Volcano writes what a quota would count, so that every amount may be there three times:
 /// `cpu`, `requests.cpu` and `limits.cpu`; the first two mean the same and the last is no request.
-pub(super) fn min_resources(spec: &Json<'_>, gpus: &GpuNames) -> Option<Totals> {
+pub(crate) fn min_resources(spec: &Json<'_>, gpus: &GpuNames) -> Option<Totals> {
     resources(spec, "minResources", gpus)
 }
 
 /// A mapping of resources; `None` when nothing is in it.
-pub(super) fn resources(at: &Json<'_>, name: &str, gpus: &GpuNames) -> Option<Totals> {
+pub(crate) fn resources(at: &Json<'_>, name: &str, gpus: &GpuNames) -> Option<Totals> {
     let pairs = at.pairs(name);
     let has = |name: &str| pairs.iter().any(|(other, _)| *other == name);
     let mut entries = Vec::with_capacity(pairs.len());

@@ -2,29 +2,32 @@
 
 use std::sync::Arc;
 
-use super::marks::Marks;
-use super::terms::{Level, Terms, min_resources, pod_group};
-use super::{Findings, GpuNames, GroupKind, Json, kube_batch};
-use crate::pod::PodSpec;
+use crate::dialects::dialect::GroupKind;
+use crate::dialects::kube_batch;
+use crate::dialects::labels::Marks;
+use crate::dialects::terms::{Level, Terms, min_resources, pod_group};
+use crate::foreign::json::{Findings, Json};
+use crate::pod::request::GpuNames;
+use crate::pod::spec::PodSpec;
 
-pub(super) const GROUP: &str = "scheduling.k8s.io/group-name";
+pub(crate) const GROUP: &str = "scheduling.k8s.io/group-name";
 const ROLE: &str = "volcano.sh/task-spec";
 const QUEUE: &str = "scheduling.volcano.sh/queue-name";
 const MIN: &str = "scheduling.volcano.sh/group-min-member";
 const PREEMPTIBLE: &str = "volcano.sh/preemptable";
 
-pub(super) const KINDS: &[GroupKind] =
+pub(crate) const KINDS: &[GroupKind] =
     &[GroupKind::pod_group("scheduling.volcano.sh", &["v1beta1"])];
 
-pub(super) fn group<'a>(marks: Marks<'a>, spec: &PodSpec) -> Option<&'a str> {
+pub(crate) fn group<'a>(marks: Marks<'a>, spec: &PodSpec) -> Option<&'a str> {
     marks.annotation(GROUP).filter(|_| !kube_batch::asked_for(spec))
 }
 
-pub(super) fn role(marks: Marks<'_>) -> Option<&str> {
+pub(crate) fn role(marks: Marks<'_>) -> Option<&str> {
     marks.either(ROLE)
 }
 
-pub(super) fn terms(object: &Json<'_>, spec: &Json<'_>, gpus: &GpuNames) -> Terms {
+pub(crate) fn terms(object: &Json<'_>, spec: &Json<'_>, gpus: &GpuNames) -> Terms {
     let (required, preferred) = topology(spec);
     let by_role = spec.pairs("minTaskMember");
     let (labels, annotations) = object.marks();
@@ -65,7 +68,7 @@ fn topology(spec: &Json<'_>) -> (Option<Level>, Option<Level>) {
 }
 
 /// What a pod, its owner or a PodGroup says by annotation.
-pub(super) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
+pub(crate) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
     Terms {
         min: marks.count(MIN, findings),
         queue: marks.either(QUEUE).map(Into::into),

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Findings, GpuNames, GroupKind, Json, kai_queue};
-use crate::pod::Totals;
+use crate::dialects::dialect::GroupKind;
+use crate::dialects::kai_queue;
+use crate::foreign::json::{Findings, Json};
+use crate::pod::request::GpuNames;
+use crate::pod::totals::Totals;
 
 /// The kinds of queues that are understood.
 pub const QUEUES: &[GroupKind] = &[
@@ -51,7 +54,7 @@ pub fn queue(object: &Value, gpus: &GpuNames) -> Result<QueueTerms, Vec<String>>
         let queue = kai_queue::queue(&spec);
         return findings.settle(queue);
     }
-    let amounts = |at: &Json<'_>, name: &str| super::terms::resources(at, name, gpus);
+    let amounts = |at: &Json<'_>, name: &str| crate::dialects::terms::resources(at, name, gpus);
     let state = object.at(&["status"]).and_then(|status| status.text("state"));
     let queue = QueueTerms {
         parent: spec.text("parent").map(Into::into),

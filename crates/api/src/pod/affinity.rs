@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::lenient::or_default;
+use crate::pod::lenient::or_default;
 
 /// Which nodes and neighbours a pod wants.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

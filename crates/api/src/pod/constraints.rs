@@ -7,9 +7,9 @@ use muster_core::constraint::{
 };
 use muster_core::topology::HOSTNAME;
 
-use super::affinity::{NodeAffinity, NodeExpression, NodeTerm};
-use super::spec::{PodSpec, TolerationSpec};
-use crate::json::Findings;
+use crate::foreign::json::Findings;
+use crate::pod::affinity::{NodeAffinity, NodeExpression, NodeTerm};
+use crate::pod::spec::{PodSpec, TolerationSpec};
 
 /// The one field of a node that can be matched: its name.
 const NAME: &str = "metadata.name";

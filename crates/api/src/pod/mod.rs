@@ -4,27 +4,25 @@
 //! pod takes (`request`), where it may run (`constraints`), and what else it insists on that core has no word for
 //! (`ties`). What it says beyond that is not kept.
 
-mod affinity;
-mod constraints;
-mod lenient;
-mod request;
-mod resources;
-mod spec;
-mod ties;
-mod totals;
+pub(crate) mod affinity;
+pub(crate) mod constraints;
+pub(crate) mod lenient;
+pub(crate) mod pod_rules;
+pub(crate) mod request;
+pub(crate) mod resources;
+pub(crate) mod spec;
+pub(crate) mod totals;
 
-pub use affinity::{
+pub use crate::pod::affinity::{
     Affinity, LabelExpression, LabelSelector, NodeAffinity, NodeExpression, NodeSelector, NodeTerm,
     PodAffinity, PodTerm, PreferredNodes, PreferredPods, SpreadConstraint,
 };
-pub use request::GpuNames;
-pub use resources::{Amount, Resources};
-pub use spec::{
+pub use crate::pod::pod_rules::HostPort;
+pub use crate::pod::request::GpuNames;
+pub use crate::pod::resources::{Amount, Resources};
+pub use crate::pod::spec::{
     ClaimRef, Container, DeviceClaim, Ephemeral, NEVER, Named, PodSpec, Port, SchedulingGroup,
     TolerationSpec, Volume, WorkloadRef,
 };
-pub use ties::HostPort;
 
-pub use totals::Totals;
-
-pub(crate) use totals::listed;
+pub use crate::pod::totals::Totals;

@@ -11,12 +11,12 @@ use muster_core::gang::Request;
 use muster_core::quantity::Quantity;
 use muster_core::resource::is_gpu;
 
-use super::resources::Resources;
-use super::spec::{Container, PodSpec};
-use super::totals::{Totals, entries, listed};
-use crate::amounts::{GPU, MAX_AMOUNT, share};
-use crate::json::{Findings, count};
-use crate::value::join;
+use crate::foreign::json::{Findings, count};
+use crate::manifest::amounts::{GPU, MAX_AMOUNT, share};
+use crate::pod::resources::Resources;
+use crate::pod::spec::{Container, PodSpec};
+use crate::pod::totals::{Totals, entries, listed};
+use crate::yaml::value::join;
 
 /// The resource every pod takes one of.
 const PODS: &str = "pods";

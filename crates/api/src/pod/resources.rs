@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::lenient::or_default;
+use crate::pod::lenient::or_default;
 
 /// A quantity as written: text, or a bare number in templates no API server has seen. Whether it is one is asked
 /// when it is needed, so that a bad one is a finding about its field and not the end of the reading.

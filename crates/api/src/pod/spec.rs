@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::affinity::{Affinity, SpreadConstraint};
-use super::lenient::or_default;
-use super::resources::{Amount, Resources};
-use crate::finding::shortened;
-use crate::value::join;
+use crate::pod::affinity::{Affinity, SpreadConstraint};
+use crate::pod::lenient::or_default;
+use crate::pod::resources::{Amount, Resources};
+use crate::read::finding::shortened;
+use crate::yaml::value::join;
 
 /// A pod's spec without what scheduling has no use for.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

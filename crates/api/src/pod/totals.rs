@@ -7,9 +7,9 @@ use muster_core::quantity::Quantity;
 use muster_core::resource::{NamedAmounts, base_units};
 use serde::Serialize;
 
-use super::request::GpuNames;
-use crate::amounts::MAX_AMOUNT;
-use crate::json::Findings;
+use crate::foreign::json::Findings;
+use crate::manifest::amounts::MAX_AMOUNT;
+use crate::pod::request::GpuNames;
 
 /// What several of something take together.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -102,11 +102,11 @@ pub(crate) fn listed<'a>(
 
 /// The entries of a mapping of resources found at `field`.
 pub(crate) fn entries<'a>(
-    list: &'a BTreeMap<String, super::Amount>,
+    list: &'a BTreeMap<String, crate::pod::resources::Amount>,
     field: &'a str,
 ) -> impl Iterator<Item = Entry<'a>> {
-    let entry = move |(name, amount): (&'a String, &'a super::Amount)| {
-        (crate::value::join(field, name), name.as_str(), amount.0.as_str())
+    let entry = move |(name, amount): (&'a String, &'a crate::pod::resources::Amount)| {
+        (crate::yaml::value::join(field, name), name.as_str(), amount.0.as_str())
     };
     list.iter().map(entry)
 }

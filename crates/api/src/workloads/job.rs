@@ -4,21 +4,22 @@
 //! Job with as many completions as it runs at once is what distributed training uses, and is rigid. Any other Job
 //! works off a list, and will do with one pod at a time.
 
-use super::template::role;
-use super::{Json, WorkloadRole};
+use crate::foreign::json::Json;
+use crate::workloads::kind::WorkloadRole;
+use crate::workloads::template::role;
 
 /// Jobs have one role.
-pub(super) const ROLE: &str = "worker";
-pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+pub(crate) const ROLE: &str = "worker";
+pub(crate) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-pub(super) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
+pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
     let Some((count, min)) = size(spec) else { return Vec::new() };
     let role = role(ROLE, count, spec, "template");
     role.map(|role| WorkloadRole { min, ..role }).into_iter().collect()
 }
 
 /// How many pods run at once, and how few will do. `None` when it is to run none.
-pub(super) fn size(spec: &Json<'_>) -> Option<(u32, Option<u32>)> {
+pub(crate) fn size(spec: &Json<'_>) -> Option<(u32, Option<u32>)> {
     let parallelism = spec.count("parallelism").unwrap_or(1);
     let completions = spec.count("completions");
     let count = completions.map_or(parallelism, |needed| parallelism.min(needed));

@@ -1,13 +1,15 @@
 //! JobSet: replicated Jobs, each with its own template. All of them are one gang.
 
-use super::template::role;
-use super::{Json, WorkloadRole, job};
-use crate::json::MAX_MEMBERS;
+use crate::foreign::json::Json;
+use crate::foreign::json::MAX_MEMBERS;
+use crate::workloads::job;
+use crate::workloads::kind::WorkloadRole;
+use crate::workloads::template::role;
 
-pub(super) const ROLE: &str = "jobset.sigs.k8s.io/replicatedjob-name";
-pub(super) const JOB_INDEX: &str = "jobset.sigs.k8s.io/job-index";
+pub(crate) const ROLE: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+pub(crate) const JOB_INDEX: &str = "jobset.sigs.k8s.io/job-index";
 
-pub(super) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
+pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
     spec.list("replicatedJobs").iter().filter_map(replicated).collect()
 }
 
@@ -29,7 +31,7 @@ fn replicated(job: &Json<'_>) -> Option<WorkloadRole> {
 
 /// The place of a pod among all of its replicated job: jobs one after the other, pods within a job. Jobs are
 /// taken to have up to a thousand pods, which keeps the order of those that have more only within a job.
-pub(super) fn rank(job: Option<u32>, pod: Option<u32>) -> Option<u32> {
+pub(crate) fn rank(job: Option<u32>, pod: Option<u32>) -> Option<u32> {
     match (job, pod) {
         (Some(job), pod) => Some(job.saturating_mul(1_000).saturating_add(pod.unwrap_or(0))),
         (None, pod) => pod,

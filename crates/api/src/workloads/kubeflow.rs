@@ -1,12 +1,13 @@
 //! Jobs of Kubeflow's Training Operator. They differ in the name of the field that lists their replicas.
 
-use super::template::role;
-use super::{Json, WorkloadKind, WorkloadRole};
+use crate::foreign::json::Json;
+use crate::workloads::kind::{WorkloadKind, WorkloadRole};
+use crate::workloads::template::role;
 
-pub(super) const ROLE: &str = "training.kubeflow.org/replica-type";
-pub(super) const INDEX: &str = "training.kubeflow.org/replica-index";
+pub(crate) const ROLE: &str = "training.kubeflow.org/replica-type";
+pub(crate) const INDEX: &str = "training.kubeflow.org/replica-index";
 
-pub(super) fn roles(kind: WorkloadKind, spec: &Json<'_>) -> Vec<WorkloadRole> {
+pub(crate) fn roles(kind: WorkloadKind, spec: &Json<'_>) -> Vec<WorkloadRole> {
     let field = match kind {
         WorkloadKind::PyTorchJob => "pytorchReplicaSpecs",
         WorkloadKind::TfJob => "tfReplicaSpecs",
@@ -23,7 +24,7 @@ pub(super) fn roles(kind: WorkloadKind, spec: &Json<'_>) -> Vec<WorkloadRole> {
 }
 
 /// One role per type of replica, named as the operator's labels name it: in lower case.
-pub(super) fn replicas(spec: &Json<'_>, field: &str) -> Vec<WorkloadRole> {
+pub(crate) fn replicas(spec: &Json<'_>, field: &str) -> Vec<WorkloadRole> {
     if spec.need(field).is_none() {
         return Vec::new();
     }

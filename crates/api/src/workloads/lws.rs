@@ -1,25 +1,26 @@
 //! LeaderWorkerSet: groups of a leader and its workers. Every group is a gang of its own; groups come and go one
 //! by one. The roles are those of one group.
 
-use super::template::role;
-use super::{Json, WorkloadRole};
+use crate::foreign::json::Json;
+use crate::workloads::kind::WorkloadRole;
+use crate::workloads::template::role;
 
-pub(super) const API_VERSION: &str = "leaderworkerset.x-k8s.io/v1";
-pub(super) const KIND: &str = "LeaderWorkerSet";
-pub(super) const NAME: &str = "leaderworkerset.sigs.k8s.io/name";
-pub(super) const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
-pub(super) const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
+pub(crate) const API_VERSION: &str = "leaderworkerset.x-k8s.io/v1";
+pub(crate) const KIND: &str = "LeaderWorkerSet";
+pub(crate) const NAME: &str = "leaderworkerset.sigs.k8s.io/name";
+pub(crate) const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
+pub(crate) const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
 const LEADER: &str = "leader";
 const WORKER: &str = "worker";
 
 /// The role of a pod with this index in its group.
-pub(super) fn role_of_index(index: &str) -> &'static str {
+pub(crate) fn role_of_index(index: &str) -> &'static str {
     if index == "0" { LEADER } else { WORKER }
 }
 
 /// A leader without a template of its own is made from the workers'. With `startupPolicy: LeaderReady` workers
 /// are made after it runs, so that a gang of what exists would be the leader alone.
-pub(super) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
+pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
     let Some(group) = spec.need("leaderWorkerTemplate") else { return Vec::new() };
     let size = group.count("size").unwrap_or(1);
     let of_leader =

@@ -3,11 +3,12 @@
 //! The launcher may be made last (`launcherCreationPolicy: WaitForWorkersReady`), so who waits for all pods to be
 //! there waits forever (kubedl#180). Its place is kept from the start, as for any other role.
 
-use super::kubeflow::replicas;
-use super::{Json, WorkloadRole};
+use crate::foreign::json::Json;
+use crate::workloads::kind::WorkloadRole;
+use crate::workloads::kubeflow::replicas;
 
-pub(super) const ROLE: &str = "training.kubeflow.org/job-role";
+pub(crate) const ROLE: &str = "training.kubeflow.org/job-role";
 
-pub(super) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
+pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
     replicas(spec, "mpiReplicaSpecs")
 }

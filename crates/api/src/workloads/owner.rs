@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{WorkloadKind, kind_of, lws};
+use crate::workloads::kind::{WorkloadKind, kind_of};
+use crate::workloads::lws;
 
 /// An owner, as the objects it owns name it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]

@@ -1,11 +1,12 @@
 //! A pod nobody owns, or whose owners say nothing about a gang: a gang of one.
 
-use super::{Json, WorkloadRole};
-use crate::pod::PodSpec;
+use crate::foreign::json::Json;
+use crate::pod::spec::PodSpec;
+use crate::workloads::kind::WorkloadRole;
 
-pub(super) const ROLE: &str = "pod";
+pub(crate) const ROLE: &str = "pod";
 
-pub(super) fn roles(pod: &Json<'_>, spec: &Json<'_>) -> Vec<WorkloadRole> {
+pub(crate) fn roles(pod: &Json<'_>, spec: &Json<'_>) -> Vec<WorkloadRole> {
     let (labels, annotations) = pod.marks();
     match PodSpec::read(spec.value(), spec.path()) {
         Ok(template) => {
@@ -18,7 +19,7 @@ pub(super) fn roles(pod: &Json<'_>, spec: &Json<'_>) -> Vec<WorkloadRole> {
                 template,
                 labels,
                 annotations,
-                run: super::run_of(spec.value()),
+                run: crate::workloads::template::run_of(spec.value()),
             }]
         }
         Err(found) => {

@@ -1,15 +1,16 @@
 //! RayCluster: a head and groups of workers, each group with bounds of its own when the cluster scales itself.
 
-use super::template::role;
-use super::{Json, WorkloadRole};
-use crate::json::MAX_MEMBERS;
+use crate::foreign::json::Json;
+use crate::foreign::json::MAX_MEMBERS;
+use crate::workloads::kind::WorkloadRole;
+use crate::workloads::template::role;
 
-pub(super) const GROUP: &str = "ray.io/group";
-pub(super) const HOST_INDEX: &str = "ray.io/replica-host-index";
+pub(crate) const GROUP: &str = "ray.io/group";
+pub(crate) const HOST_INDEX: &str = "ray.io/replica-host-index";
 /// What the operator's label calls the head.
 const HEAD: &str = "headgroup";
 
-pub(super) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
+pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
     let head = spec.need("headGroupSpec").and_then(|head| role(HEAD, 1, &head, "template"));
     let scales = spec.flag("enableInTreeAutoscaling") == Some(true);
     let groups = spec.list("workerGroupSpecs");

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::WorkloadRole;
 use crate::RunSpec;
-use crate::json::Json;
-use crate::pod::PodSpec;
+use crate::foreign::json::Json;
+use crate::pod::spec::PodSpec;
+use crate::workloads::kind::WorkloadRole;
 
 /// A role of so many pods of the template in this field.
 pub(crate) fn role(name: &str, count: u32, holder: &Json<'_>, field: &str) -> Option<WorkloadRole> {

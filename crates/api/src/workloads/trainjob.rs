@@ -1,15 +1,18 @@
 //! Kubeflow's TrainJob. Its templates are in the runtime it names, which is another object, and in the JobSet it
 //! makes of that: once there is a JobSet, its roles are the better answer. Before that, this much is known.
 
-use super::{Json, WorkloadRole, run_of};
-use crate::pod::{Container, PodSpec, Resources};
+use crate::foreign::json::Json;
+use crate::pod::resources::Resources;
+use crate::pod::spec::{Container, PodSpec};
+use crate::workloads::kind::WorkloadRole;
+use crate::workloads::template::run_of;
 use serde::Deserialize;
 use serde_json::json;
 
 /// What the runtimes call the job that trains.
 const NODE: &str = "node";
 
-pub(super) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
+pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
     let mut roles = Vec::new();
     for (field, name) in [("dataset", "dataset-initializer"), ("model", "model-initializer")] {
         if spec.at(&["initializer", field]).is_some() {

@@ -42,9 +42,9 @@ fn pools() {
             &["6:26: spec.provider.karpenter.nodeClassRef.name: is missing"],
         ),
         (
-            "  provider: {karpenter: {nodeClassRef: {group: g, kind: k, name: n}, unrequested: [rdma/]}}",
+            "  provider: {karpenter: {nodeClassRef: {group: g, kind: k, name: n}, resourcesNotRequested: [rdma/]}}",
             &[
-                "6:84: spec.provider.karpenter.unrequested[0]: `rdma/` must be letters, digits, `-`, `_` and `.`, at most 63 long, with an optional `domain/` before it",
+                "6:84: spec.provider.karpenter.resourcesNotRequested[0]: `rdma/` must be letters, digits, `-`, `_` and `.`, at most 63 long, with an optional `domain/` before it",
             ],
         ),
         (
@@ -98,8 +98,8 @@ fn pools() {
             &["6:35: spec.provider.simulated.script[0]: no offering is in zone `y`"],
         ),
         (
-            "  growElastic: sometimes",
-            &["6:16: spec.growElastic: must be true or false, not `sometimes`"],
+            "  buyForGrowth: sometimes",
+            &["6:16: spec.buyForGrowth: must be true or false, not `sometimes`"],
         ),
         ("  grow: true", &["6:3: spec.grow: unknown field"]),
         (

@@ -14,7 +14,7 @@ fn states() -> [(&'static str, State); 7] {
         ("admitted", State::Admitted),
         ("running", State::Running { running: 7, succeeded: 1, failed: 0 }),
         ("finished", State::Finished { succeeded: 8, failed: 0 }),
-        ("impossible", State::Impossible { why: "no such GPU".into() }),
+        ("impossible", State::Infeasible { why: "no such GPU".into() }),
     ]
 }
 
@@ -40,7 +40,7 @@ fn volcano_leaves_pending_only_when_capacity_is_there() {
     admitted -> object {"conditions":[{"message":"every member has its place","reason":"Scheduled","status":"True","type":"Scheduled"}],"phase":"Inqueue"}
     running -> object {"conditions":[{"message":"7 members run","reason":"Scheduled","status":"True","type":"Scheduled"}],"failed":0,"phase":"Running","running":7,"succeeded":1}
     finished -> object {"conditions":[{"message":"no member is left to run","reason":"Scheduled","status":"True","type":"Scheduled"}],"failed":0,"phase":"Completed","running":0,"succeeded":8}
-    impossible -> object {"conditions":[{"message":"no such GPU","reason":"Impossible","status":"False","type":"Unschedulable"}],"phase":"Pending"}
+    impossible -> object {"conditions":[{"message":"no such GPU","reason":"Infeasible","status":"False","type":"Unschedulable"}],"phase":"Pending"}
     "#);
     let inqueue = json!({"status": {"phase": "Inqueue"}});
     let waiting = State::Waiting { why: "w".into(), node_would_help: false };
@@ -60,7 +60,7 @@ fn native_conditions_by_version() {
     admitted -> status {"conditions":[{"message":"every member has its place","reason":"Scheduled","status":"True","type":"PodGroupInitiallyScheduled"}]}
     running -> status {"conditions":[{"message":"7 members run","reason":"Scheduled","status":"True","type":"PodGroupInitiallyScheduled"}]}
     finished -> status {"conditions":[{"message":"no member is left to run","reason":"Scheduled","status":"True","type":"PodGroupInitiallyScheduled"}]}
-    impossible -> status {"conditions":[{"message":"no such GPU","reason":"Impossible","status":"False","type":"PodGroupInitiallyScheduled"}]}
+    impossible -> status {"conditions":[{"message":"no such GPU","reason":"Infeasible","status":"False","type":"PodGroupInitiallyScheduled"}]}
     "#);
     insta::assert_snapshot!(told(Dialect::Native, &json!({"apiVersion": "scheduling.k8s.io/v1alpha2"})), @r#"
     waits for a node -> status {"conditions":[{"message":"2 nodes short","reason":"Unschedulable","status":"False","type":"PodGroupScheduled"}]}
@@ -69,7 +69,7 @@ fn native_conditions_by_version() {
     admitted -> status {"conditions":[{"message":"every member has its place","reason":"Scheduled","status":"True","type":"PodGroupScheduled"}]}
     running -> status {"conditions":[{"message":"7 members run","reason":"Scheduled","status":"True","type":"PodGroupScheduled"}]}
     finished -> status {"conditions":[{"message":"no member is left to run","reason":"Scheduled","status":"True","type":"PodGroupScheduled"}]}
-    impossible -> status {"conditions":[{"message":"no such GPU","reason":"Impossible","status":"False","type":"PodGroupScheduled"}]}
+    impossible -> status {"conditions":[{"message":"no such GPU","reason":"Infeasible","status":"False","type":"PodGroupScheduled"}]}
     "#);
     let placed = |version: &str, kind: &str| json!({"apiVersion": version, "status": {"conditions": [{"type": kind, "status": "True"}]}});
     let once = placed("scheduling.k8s.io/v1alpha3", "PodGroupInitiallyScheduled");
@@ -111,7 +111,7 @@ fn the_phases_of_the_others() {
     admitted -> status {"conditions":[{"message":"every member has its place","reason":"Scheduled","status":"True","type":"Scheduled"}],"phase":"Pending"}
     running -> status {"conditions":[{"message":"7 members run","reason":"Scheduled","status":"True","type":"Scheduled"}],"failed":0,"phase":"Running","running":7,"succeeded":1}
     finished -> status {"conditions":[{"message":"no member is left to run","reason":"Scheduled","status":"True","type":"Scheduled"}],"failed":0,"phase":"Running","running":0,"succeeded":8}
-    impossible -> status {"conditions":[{"message":"no such GPU","reason":"Impossible","status":"False","type":"Unschedulable"}],"phase":"Pending"}
+    impossible -> status {"conditions":[{"message":"no such GPU","reason":"Infeasible","status":"False","type":"Unschedulable"}],"phase":"Pending"}
     "#);
     insta::assert_snapshot!(told(Dialect::Kai, &json!({})), @r#"
     waits for a node -> status {"schedulingConditions":[{"message":"2 nodes short","nodePool":"default","reason":"Unschedulable","status":"True","type":"UnschedulableOnNodePool"}]}
@@ -120,7 +120,7 @@ fn the_phases_of_the_others() {
     admitted -> nothing
     running -> nothing
     finished -> nothing
-    impossible -> status {"schedulingConditions":[{"message":"no such GPU","nodePool":"default","reason":"Impossible","status":"True","type":"UnschedulableOnNodePool"}]}
+    impossible -> status {"schedulingConditions":[{"message":"no such GPU","nodePool":"default","reason":"Infeasible","status":"True","type":"UnschedulableOnNodePool"}]}
     "#);
     insta::assert_snapshot!(told(Dialect::Muster, &json!({})), @r#"
     waits for a node -> status {"message":"2 nodes short","phase":"Waiting"}
@@ -129,7 +129,7 @@ fn the_phases_of_the_others() {
     admitted -> status {"message":"every member has its place","phase":"Admitted"}
     running -> status {"failed":0,"message":"7 members run","phase":"Running","running":7,"succeeded":1}
     finished -> status {"failed":0,"message":"no member is left to run","phase":"Finished","running":0,"succeeded":8}
-    impossible -> status {"message":"no such GPU","phase":"Impossible"}
+    impossible -> status {"message":"no such GPU","phase":"Infeasible"}
     "#);
     let old = status(
         Dialect::KubeBatch,

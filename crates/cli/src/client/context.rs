@@ -5,15 +5,16 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::contexts::{Context, Contexts, path};
-use super::table::plain;
-use crate::exit::Misused;
-use crate::say;
+use crate::client::connection::contexts::{Context, Contexts, path};
+use crate::client::connection::wire::Wire;
+use crate::client::output::table::plain;
+use crate::exit::UsageError;
+use crate::stdout;
 
-/// Keep control planes under names, so that nobody types addresses and tokens twice.
+/// Store control planes under names, with address, credential and default namespace.
 ///
-/// They are kept in `muster/config.yaml` below $XDG_CONFIG_HOME (or ~/.config), or in the file that MUSTER_CONFIG names.
-/// Only you can read it.
+/// They are stored in `muster/config.yaml` below $XDG_CONFIG_HOME (or ~/.config), or in the file that MUSTER_CONFIG
+/// names. Only you can read it.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -23,39 +24,39 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show them; the one in use has a star
+    /// List the contexts; the current one has a star
     List,
-    /// Use one from now on
+    /// Make a context the current one
     Use {
-        /// Which
+        /// The context
         name: String,
     },
-    /// Make one, or change what is given of it; the first one is used at once
+    /// Create a context, or change the given fields of one; the first context becomes the current one
     Set(SetArgs),
-    /// Forget one
+    /// Remove a context
     Remove {
-        /// Which
+        /// The context
         name: String,
     },
 }
 
 #[derive(ClapArgs)]
 struct SetArgs {
-    /// What to call it
+    /// The name of the context
     name: String,
-    /// Its address, such as https://muster.lab.example:7480
+    /// The address, such as https://muster.lab.example:7480
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// A file with your token, read anew each time
+    /// A file with your token, read again for every command
     #[arg(long, value_name = "FILE", conflicts_with = "token_stdin")]
     token_file: Option<PathBuf>,
-    /// Read your token from standard input, and keep it
+    /// Read your token from standard input, and store it
     #[arg(long)]
     token_stdin: bool,
-    /// Whoever vouches for its certificate, in PEM
+    /// The CA of the server's certificate, in PEM
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// Where gangs are looked for when nobody says
+    /// The namespace of gangs that are given without one
     #[arg(short, long)]
     namespace: Option<String>,
 }
@@ -67,9 +68,11 @@ Examples:
   muster context use lab
   muster context list";
 
-pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = path().ok_or_else(|| {
-        Misused("there is no HOME: say with MUSTER_CONFIG where to keep it".to_owned())
+        UsageError(
+            "there is no HOME: give the path of the context file with MUSTER_CONFIG".to_owned(),
+        )
     })?;
     let mut contexts = Contexts::read(&path)?;
     match &args.command {
@@ -77,14 +80,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         Command::Use { name } => {
             contexts.named(name).ok_or_else(|| contexts.missing(name))?;
             contexts.current = Some(name.clone());
-            say::line(format_args!("context {name} is used from now on"));
+            stdout::line(format_args!("context {name} is now the current one"));
         }
         Command::Set(set) => change(&mut contexts, set)?,
         Command::Remove { name } => {
             contexts.named(name).ok_or_else(|| contexts.missing(name))?;
             contexts.contexts.retain(|context| context.name != *name);
             contexts.current = contexts.current.filter(|current| current != name);
-            say::line(format_args!("context {name} is forgotten"));
+            stdout::line(format_args!("context {name} is removed"));
         }
     }
     contexts.write(&path)
@@ -92,14 +95,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn list(contexts: &Contexts) -> anyhow::Result<()> {
     if contexts.contexts.is_empty() {
-        eprintln!("there are no contexts: make one with `muster context set NAME --server URL`");
+        eprintln!("there are no contexts: create one with `muster context set NAME --server URL`");
         return Ok(());
     }
     let row = |context: &Context| {
         let used = contexts.current.as_ref() == Some(&context.name);
         let token = match (&context.token, &context.token_file) {
             (_, Some(file)) => file.display().to_string(),
-            (Some(_), None) => "kept".to_owned(),
+            (Some(_), None) => "stored".to_owned(),
             (None, None) => "-".to_owned(),
         };
         let namespace = context.namespace.clone().unwrap_or_else(|| "-".to_owned());
@@ -107,18 +110,18 @@ fn list(contexts: &Contexts) -> anyhow::Result<()> {
         vec![star.to_owned(), context.name.clone(), context.server.clone(), namespace, token]
     };
     let rows: Vec<_> = contexts.contexts.iter().map(row).collect();
-    plain(&["", "NAME", "SERVER", "NAMESPACE", "TOKEN"], 0, &rows).iter().for_each(say::line);
+    plain(&["", "NAME", "SERVER", "NAMESPACE", "TOKEN"], 0, &rows).iter().for_each(stdout::line);
     Ok(())
 }
 
 fn change(contexts: &mut Contexts, set: &SetArgs) -> anyhow::Result<()> {
     let name = &set.name;
     if contexts.named(name).is_none() && set.server.is_none() {
-        return Err(Misused(format!("context {name} is new: give its --server")).into());
+        return Err(UsageError(format!("context {name} is new: give its --server")).into());
     }
     let context = contexts.entry(name);
     if let Some(server) = &set.server {
-        super::wire::Wire::new(server, set.ca_file.as_deref(), "")?;
+        Wire::new(server, set.ca_file.as_deref(), "")?;
         context.server.clone_from(server);
     }
     if set.token_stdin {
@@ -138,7 +141,8 @@ fn change(contexts: &mut Contexts, set: &SetArgs) -> anyhow::Result<()> {
     if contexts.current.is_none() && contexts.contexts.len() == 1 {
         contexts.current = Some(name.clone());
     }
-    let used = if contexts.current.as_ref() == Some(name) { ", and is used" } else { "" };
-    say::line(format_args!("context {name} is set{used}"));
+    let used =
+        if contexts.current.as_ref() == Some(name) { ", and is the current one" } else { "" };
+    stdout::line(format_args!("context {name} is set{used}"));
     Ok(())
 }

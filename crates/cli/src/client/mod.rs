@@ -1,111 +1,25 @@
-//! The command as a client of a control plane: all that goes over HTTP.
+//! The client of a control plane: every command that sends HTTP requests.
 //!
-//! Read in this order: which control plane (`contexts`, `reach`); how it is asked (`address`, `wire`, `lines`, `failure`,
-//! `api`); what happens there (`events`, `view`, `attend`); how that is shown (`kinds`, `age`, `columns`, `table`,
-//! `output`); and then a file for each command.
+//! `connection` selects the control plane and sends requests; `follow` keeps its objects up to date from events; `output`
+//! prints them. The commands are in `change` (submit, cancel, hold, scale, delete), `show` (get, describe, logs, ...),
+//! `top` and `context`.
 //!
-//! Deliberately not here: decisions, and copies of what the control plane says. Its sentences are printed as they come.
+//! Deliberately not here: decisions, and copies of the control plane's sentences. They are printed as they arrive.
 
-mod contexts;
-mod reach;
+mod command;
 
-mod address;
-mod api;
-mod failure;
-mod lines;
-mod wire;
-
-mod attend;
-mod events;
-mod manifests;
-mod view;
-
-mod age;
-mod columns;
-mod kinds;
+mod connection;
+mod follow;
 mod output;
-mod prints;
-mod table;
 
-mod audit;
-mod cancel;
+mod change;
+mod show;
+
 mod context;
-mod delete;
-mod describe;
-mod gangs;
-mod get;
-mod hold;
-mod logs;
-mod scale;
-mod shorthand;
-mod submit;
 mod top;
-mod usage;
-mod watch;
-mod what_if;
-mod whoami;
-mod why;
 
-use clap::Subcommand;
-
-pub(crate) use failure::AskError;
-pub(crate) use output::Answer;
-pub(crate) use reach::Reach;
-pub(crate) use why::ask as ask_why;
-
-// What each does is said on its `Args`: a doc comment here would hide the longer one there.
-#[derive(Subcommand)]
-pub(crate) enum Command {
-    Submit(submit::Args),
-    Get(get::Args),
-    Describe(describe::Args),
-    WhatIf(what_if::Args),
-    Logs(logs::Args),
-    Cancel(cancel::Args),
-    Hold(hold::HoldArgs),
-    Release(hold::ReleaseArgs),
-    Scale(scale::Args),
-    Delete(delete::Args),
-    Queues(shorthand::QueuesArgs),
-    Pools(shorthand::PoolsArgs),
-    Nodes(shorthand::NodesArgs),
-    Usage(usage::Args),
-    Audit(audit::Args),
-    Top(top::Args),
-    Context(context::Args),
-    Whoami(whoami::Args),
-}
-
-/// Runs a command.
-pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
-    if let Command::Context(args) = command {
-        return context::run(args);
-    }
-    wait_for(async {
-        match command {
-            Command::Submit(args) => submit::run(args).await,
-            Command::Get(args) => get::run(args).await,
-            Command::Describe(args) => describe::run(args).await,
-            Command::WhatIf(args) => what_if::run(args).await,
-            Command::Logs(args) => logs::run(args).await,
-            Command::Cancel(args) => cancel::run(args).await,
-            Command::Hold(args) => hold::hold(args).await,
-            Command::Release(args) => hold::release(args).await,
-            Command::Scale(args) => scale::run(args).await,
-            Command::Delete(args) => delete::run(args).await,
-            Command::Queues(args) => get::run(&args.get()).await,
-            Command::Pools(args) => get::run(&args.get()).await,
-            Command::Nodes(args) => get::run(&args.get()).await,
-            Command::Usage(args) => usage::run(args).await,
-            Command::Audit(args) => audit::run(args).await,
-            Command::Top(args) => top::run(args).await,
-            Command::Whoami(args) => whoami::run(args).await,
-            Command::Context(_) => Ok(()),
-        }
-    })
-}
-
-/// Waits for an answer. One thread is enough: it waits most of the time.
-pub(crate) fn wait_for<T>(answer: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(answer)
-}
+pub(crate) use command::{Command, run, wait_for};
+pub(crate) use connection::connect::ConnectOptions;
+pub(crate) use connection::error::RequestError;
+pub(crate) use output::printer::Answer;
+pub(crate) use show::why::ask as ask_why;

@@ -1,23 +1,23 @@
-//! What was run, and how it was asked for.
+//! The heading of the page: inputs, sizes and command line.
 
 use muster_sim::report::{Measure, Report};
 
-use super::markup::Markup;
-use super::numbers::{percent, span, unit_hours, units, whole};
 use crate::figures::count;
+use crate::report::markup::Markup;
+use crate::report::numbers::{percent, span, unit_hours, units, whole};
 
-/// How the command was called.
+/// The invocation of the command.
 #[derive(Debug)]
-pub(crate) struct Called {
+pub(crate) struct Invocation {
     /// The command line.
     pub(crate) command: String,
-    /// Where supply and demand come from.
+    /// The names of the input files and generators.
     pub(crate) inputs: Vec<String>,
-    /// Where randomness starts.
+    /// The random seed.
     pub(crate) seed: u64,
 }
 
-impl Called {
+impl Invocation {
     /// Inputs and seed, and the command line of this process.
     pub(crate) fn new(inputs: Vec<String>, seed: u64) -> Self {
         let args = std::env::args_os().skip(1).map(|arg| quoted(&arg.to_string_lossy()));
@@ -26,7 +26,7 @@ impl Called {
     }
 }
 
-/// An argument as a shell takes it.
+/// An argument, quoted for a shell.
 fn quoted(arg: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
     if !arg.is_empty() && arg.chars().all(plain) {
@@ -37,7 +37,7 @@ fn quoted(arg: &str) -> String {
 }
 
 /// The head of the page.
-pub(super) fn heading(html: &mut Markup, report: &Report, called: &Called) {
+pub(crate) fn heading(html: &mut Markup, report: &Report, invocation: &Invocation) {
     html.tag("header").with(|html| {
         html.classed("p", "brand").with(|html| {
             html.classed("strong", "name").text("Muster");
@@ -45,19 +45,19 @@ pub(super) fn heading(html: &mut Markup, report: &Report, called: &Called) {
         });
         html.tag("h1").text(title(report));
         html.classed("dl", "facts").with(|html| {
-            for (term, words) in facts(report, called) {
+            for (term, words) in facts(report, invocation) {
                 html.tag("div").with(|html| {
                     html.tag("dt").text(term);
                     html.tag("dd").text(words);
                 });
             }
         });
-        html.classed("pre", "command").with(|html| html.tag("code").text(&called.command));
+        html.classed("pre", "command").with(|html| html.tag("code").text(&invocation.command));
     });
 }
 
-/// What the page is about, in one line.
-pub(super) fn title(report: &Report) -> String {
+/// The title of the page, in one line.
+pub(crate) fn title(report: &Report) -> String {
     let names: Vec<&str> = report.runs.iter().map(|run| run.summary.policy.as_str()).collect();
     let policies = match names.as_slice() {
         [] => String::new(),
@@ -75,7 +75,7 @@ pub(super) fn title(report: &Report) -> String {
     format!("{jobs}{supply}{policies}")
 }
 
-fn facts(report: &Report, called: &Called) -> Vec<(&'static str, String)> {
+fn facts(report: &Report, invocation: &Invocation) -> Vec<(&'static str, String)> {
     let stage = &report.stage;
     let mut demand = vec![
         count(stage.jobs, "job"),
@@ -106,7 +106,7 @@ fn facts(report: &Report, called: &Called) -> Vec<(&'static str, String)> {
         time += ", at the longest";
     }
     let mut facts = vec![
-        ("inputs", called.inputs.join(", ")),
+        ("inputs", invocation.inputs.join(", ")),
         ("demand", demand.join(", ")),
         ("supply", supply.join(", ")),
         ("simulated time", time),
@@ -114,11 +114,11 @@ fn facts(report: &Report, called: &Called) -> Vec<(&'static str, String)> {
     if let Some(load) = load(report) {
         facts.push(("offered load", load));
     }
-    facts.push(("seed", called.seed.to_string()));
+    facts.push(("seed", invocation.seed.to_string()));
     facts
 }
 
-/// The work submitted against what the nodes could do while it was submitted.
+/// The offered load: submitted work divided by the capacity of the nodes during the submissions.
 fn load(report: &Report) -> Option<String> {
     let stage = &report.stage;
     let there = stage.capacity * stage.submitting.as_secs_f64() / 3_600.0;
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_quoted_where_a_shell_wants_it() {
+    fn arguments_are_quoted_where_a_shell_needs_it() {
         assert_eq!(quoted("--swf=log.swf.gz"), "--swf=log.swf.gz");
         assert_eq!(quoted("my jobs.csv"), "'my jobs.csv'");
         assert_eq!(quoted("it's"), r"'it'\''s'");

@@ -1,47 +1,47 @@
-//! Tags that are always closed, and text that is always escaped. There is no other way to write into a page, so
-//! no name of a queue, user or policy can ever become part of its markup.
+//! An HTML writer whose tags are always closed and whose text is always escaped. There is no other way to write into a
+//! page, so no name of a queue, user or policy can become part of its markup.
 
 use std::fmt::{self, Display, Write};
 
 /// A page, or a part of one, as it grows.
 #[derive(Debug, Default)]
-pub(super) struct Markup(String);
+pub(crate) struct Markup(String);
 
 /// A tag whose attributes are being written.
 #[must_use = "a tag is complete only with its content"]
 #[derive(Debug)]
-pub(super) struct Tag<'a> {
+pub(crate) struct Tag<'a> {
     markup: &'a mut Markup,
     name: &'static str,
 }
 
 impl Markup {
     /// Opens a tag.
-    pub(super) fn tag(&mut self, name: &'static str) -> Tag<'_> {
+    pub(crate) fn tag(&mut self, name: &'static str) -> Tag<'_> {
         self.0.push('<');
         self.0.push_str(name);
         Tag { markup: self, name }
     }
 
     /// Opens a tag of a class.
-    pub(super) fn classed(&mut self, name: &'static str, class: impl Display) -> Tag<'_> {
+    pub(crate) fn classed(&mut self, name: &'static str, class: impl Display) -> Tag<'_> {
         self.tag(name).attr("class", class)
     }
 
     /// Adds text, escaped.
-    pub(super) fn text(&mut self, text: impl Display) {
+    pub(crate) fn text(&mut self, text: impl Display) {
         write!(Escaped(&mut self.0), "{text}").expect("a string takes everything");
     }
 
-    /// All that was written.
-    pub(super) fn into_string(self) -> String {
+    /// The text of the page.
+    pub(crate) fn into_string(self) -> String {
         self.0
     }
 }
 
 impl Tag<'_> {
     /// Adds an attribute, its value escaped.
-    pub(super) fn attr(self, name: &'static str, value: impl Display) -> Self {
+    pub(crate) fn attr(self, name: &'static str, value: impl Display) -> Self {
         self.markup.0.push(' ');
         self.markup.0.push_str(name);
         self.markup.0.push_str("=\"");
@@ -51,17 +51,17 @@ impl Tag<'_> {
     }
 
     /// Closes a tag that has no content.
-    pub(super) fn empty(self) {
+    pub(crate) fn empty(self) {
         self.markup.0.push_str("/>");
     }
 
     /// Fills the tag with text, escaped, and closes it.
-    pub(super) fn text(self, text: impl Display) {
+    pub(crate) fn text(self, text: impl Display) {
         self.with(|markup| markup.text(text));
     }
 
     /// Fills the tag with more tags and closes it.
-    pub(super) fn with(self, content: impl FnOnce(&mut Markup)) {
+    pub(crate) fn with(self, content: impl FnOnce(&mut Markup)) {
         let Self { markup, name } = self;
         markup.0.push('>');
         content(markup);
@@ -70,8 +70,8 @@ impl Tag<'_> {
         markup.0.push('>');
     }
 
-    /// Fills the tag with something that is part of this program, as it is, and closes it.
-    pub(super) fn verbatim(self, ours: &'static str) {
+    /// Fills the tag with a constant of this program, unescaped, and closes it.
+    pub(crate) fn verbatim(self, ours: &'static str) {
         self.with(|markup| markup.0.push_str(ours));
     }
 }
@@ -87,7 +87,7 @@ impl fmt::Write for Escaped<'_> {
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                // Control characters are no text; some are not even allowed in a page.
+                // Control characters are not text; some are not allowed in HTML.
                 c if c.is_control() => self.0.push('\u{fffd}'),
                 c => self.0.push(c),
             }

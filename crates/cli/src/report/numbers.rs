@@ -1,4 +1,4 @@
-//! How figures are written on a page.
+//! Formats figures for the page.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use muster_sim::report::Measure;
 
 use crate::figures::grouped;
 
-/// A coordinate: one decimal is finer than anybody sees, and keeps pages small.
+/// A coordinate, rounded to one decimal: finer than the eye, and the page stays small.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Px(pub(super) f64);
+pub(crate) struct Px(pub(crate) f64);
 
 impl fmt::Display for Px {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,13 +21,13 @@ impl fmt::Display for Px {
     }
 }
 
-/// A whole number with its thousands set apart.
-pub(super) fn whole(number: f64) -> String {
+/// A whole number with separated thousands.
+pub(crate) fn whole(number: f64) -> String {
     grouped(number.max(0.0).round() as u64)
 }
 
-/// Three digits that mean something, thousands set apart: `1,234`, `56.7`, `8.90`.
-pub(super) fn amount(number: f64) -> String {
+/// Three significant digits with separated thousands: `1,234`, `56.7`, `8.90`.
+pub(crate) fn amount(number: f64) -> String {
     match number {
         n if n >= 99.95 || n == 0.0 => whole(n),
         n if n >= 9.995 => format!("{n:.1}"),
@@ -36,13 +36,13 @@ pub(super) fn amount(number: f64) -> String {
 }
 
 /// The same without zeros at the end: `2`, `0.5`, `1,200`.
-pub(super) fn tick(number: f64) -> String {
+pub(crate) fn tick(number: f64) -> String {
     let text = amount(number);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
-/// A part of one, in per cent.
-pub(super) fn percent(part: f64) -> String {
+/// A fraction of one, in per cent.
+pub(crate) fn percent(part: f64) -> String {
     let percent = part * 100.0;
     if percent == 0.0 || percent >= 99.95 {
         format!("{percent:.0} %")
@@ -51,14 +51,14 @@ pub(super) fn percent(part: f64) -> String {
     }
 }
 
-/// A number with the cents.
-pub(super) fn money(units: f64) -> String {
+/// An amount with two decimals.
+pub(crate) fn money(units: f64) -> String {
     let cents = (units.max(0.0) * 100.0).round() as u64;
     format!("{}.{:02}", grouped(cents / 100), cents % 100)
 }
 
 /// `12 s`, `3m 20s`, `1h 05m`, `2d 03h`, `120 d`: two units at most.
-pub(super) fn span(secs: f64) -> String {
+pub(crate) fn span(secs: f64) -> String {
     if secs > 0.0 && secs < 9.95 {
         let tenths = (secs * 10.0).round().max(1.0) / 10.0;
         return format!("{tenths} s");
@@ -73,8 +73,8 @@ pub(super) fn span(secs: f64) -> String {
     }
 }
 
-/// By how much `new` differs from `old`, in per cent; nothing when there is no telling.
-pub(super) fn change(old: f64, new: f64) -> Option<String> {
+/// The difference of `new` from `old`, in per cent; `None` where it is undefined.
+pub(crate) fn change(old: f64, new: f64) -> Option<String> {
     if old == new || old <= 0.0 {
         return None;
     }
@@ -82,7 +82,7 @@ pub(super) fn change(old: f64, new: f64) -> Option<String> {
     match percent {
         p if p >= 999.5 => Some(format!("\u{d7} {}", tick(new / old))),
         p if p.abs() < 0.05 => Some("\u{b1} 0 %".into()),
-        // All but nothing is not nothing.
+        // A change of nearly 100 % must not read as 100 %.
         p if p.abs() < 9.95 || (p < -99.0 && new > 0.0) => {
             Some(format!("{} {:.1} %", sign(p), p.abs()))
         }
@@ -94,31 +94,31 @@ fn sign(number: f64) -> char {
     if number < 0.0 { '\u{2212}' } else { '+' }
 }
 
-/// What capacity is counted in, in the plural.
-pub(super) fn units(measure: Measure) -> &'static str {
+/// The unit of capacity, in the plural.
+pub(crate) fn units(measure: Measure) -> &'static str {
     match measure {
         Measure::Gpu => "GPUs",
         Measure::Cpu => "cores",
     }
 }
 
-/// What work is counted in.
-pub(super) fn unit_hours(measure: Measure) -> &'static str {
+/// The unit of work.
+pub(crate) fn unit_hours(measure: Measure) -> &'static str {
     match measure {
         Measure::Gpu => "GPU-hours",
         Measure::Cpu => "core-hours",
     }
 }
 
-/// A word as it begins a title.
-pub(super) fn capitalised(word: &str) -> String {
+/// A word with a capital letter, for titles.
+pub(crate) fn capitalised(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A user's or a queue's name; nobody has none.
-pub(super) fn name(name: &str) -> &str {
-    if name.is_empty() { "(nobody)" } else { name }
+/// The name of a user or a queue; a placeholder for an empty one.
+pub(crate) fn name(name: &str) -> &str {
+    if name.is_empty() { "(none)" } else { name }
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_as_many_digits_as_mean_something() {
+    fn figures_have_three_significant_digits() {
         assert_eq!([0.0, 0.456, 12.34, 1234.5].map(amount), ["0", "0.46", "12.3", "1,235"]);
         assert_eq!([0.5, 2.0, 1_000.0, 0.05].map(tick), ["0.5", "2", "1,000", "0.05"]);
         assert_eq!([0.0, 0.1234, 1.0].map(percent), ["0 %", "12.3 %", "100 %"]);
@@ -141,12 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_in_per_cent() {
-        let told = |old, new| change(old, new).unwrap_or_default();
-        assert_eq!(told(100.0, 65.0), "\u{2212} 35 %");
-        assert_eq!(told(100.0, 103.2), "+ 3.2 %");
-        assert_eq!(told(1_000.0, 3.0), "\u{2212} 99.7 %");
-        assert_eq!(told(1.0, 20.0), "\u{d7} 20");
+    fn changes_are_given_in_per_cent() {
+        let shown = |old, new| change(old, new).unwrap_or_default();
+        assert_eq!(shown(100.0, 65.0), "\u{2212} 35 %");
+        assert_eq!(shown(100.0, 103.2), "+ 3.2 %");
+        assert_eq!(shown(1_000.0, 3.0), "\u{2212} 99.7 %");
+        assert_eq!(shown(1.0, 20.0), "\u{d7} 20");
         assert_eq!((change(5.0, 5.0), change(0.0, 5.0)), (None, None));
     }
 }

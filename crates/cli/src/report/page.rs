@@ -1,16 +1,29 @@
-//! The page: what comes after what.
+//! The page: its sections in order.
+
+use std::io::Write;
 
 use muster_sim::report::Report;
 
-use super::heading::{Called, heading, title};
-use super::markup::Markup;
-use super::{curves, legend, money, policies, queues, shares, sizes, slowdowns, supply, timeline};
+use crate::report::charts::{curves, legend, shares, sizes, slowdowns, timeline};
+use crate::report::heading::{Invocation, heading, title};
+use crate::report::markup::Markup;
+use crate::report::tables::{money, policies, queues, supply};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
+/// Writes the page.
+pub(crate) fn write(
+    mut out: impl Write,
+    report: &Report,
+    invocation: &Invocation,
+) -> std::io::Result<()> {
+    out.write_all(page(report, invocation).as_bytes())?;
+    out.flush()
+}
+
 /// The whole page.
-pub(super) fn page(report: &Report, called: &Called) -> String {
+fn page(report: &Report, invocation: &Invocation) -> String {
     let mut html = Markup::default();
     html.tag("html").attr("lang", "en").with(|html| {
         html.tag("head").with(|html| {
@@ -21,7 +34,7 @@ pub(super) fn page(report: &Report, called: &Called) -> String {
             html.tag("style").verbatim(STYLE);
         });
         html.tag("body").with(|html| {
-            html.tag("main").with(|html| body(html, report, called));
+            html.tag("main").with(|html| body(html, report, invocation));
             html.classed("div", "pointer").attr("id", "pointer").text("");
             html.tag("script").verbatim(SCRIPT);
         });
@@ -29,13 +42,13 @@ pub(super) fn page(report: &Report, called: &Called) -> String {
     format!("<!doctype html>\n{}\n", html.into_string())
 }
 
-fn body(html: &mut Markup, report: &Report, called: &Called) {
-    heading(html, report, called);
+fn body(html: &mut Markup, report: &Report, invocation: &Invocation) {
+    heading(html, report, invocation);
     section(html, "Policies side by side", |html| policies::table(html, report));
     if report.queues.among() > 1 {
         section(html, "Queue by queue", |html| queues::table(html, report));
     }
-    section(html, "How long jobs wait", |html| {
+    section(html, "Waits and slowdowns", |html| {
         legend::policies(html, report, |_| String::new());
         html.classed("div", "pair").with(|html| {
             curves::waits(html, report);
@@ -43,15 +56,15 @@ fn body(html: &mut Markup, report: &Report, called: &Called) {
         });
         sizes::figure(html, report);
     });
-    section(html, "What runs and what waits", |html| timeline::figures(html, report));
+    section(html, "Running and waiting", |html| timeline::figures(html, report));
     if report.stage.pools > 0 {
-        section(html, "What was bought, and where it went", |html| {
+        section(html, "Bought capacity", |html| {
             supply::table(html, report);
             supply::hours(html, report);
             money::tables(html, report);
         });
     }
-    section(html, "Who gets how much", |html| fairness(html, report));
+    section(html, "Shares and fairness", |html| fairness(html, report));
     footer(html);
 }
 
@@ -66,7 +79,7 @@ fn fairness(html: &mut Markup, report: &Report) {
     let shared = report.shares.top.among() > 1;
     let many = report.runs.iter().any(|run| run.fairness.among >= CURVE_FROM);
     if !shared && !many {
-        let alone = "All jobs come from one queue and one user: there is nobody to share with.";
+        let alone = "All jobs come from one queue and one user: there are no shares to compare.";
         html.classed("p", "note").text(alone);
         return;
     }
@@ -78,12 +91,12 @@ fn fairness(html: &mut Markup, report: &Report) {
     }
 }
 
-/// Fewer than this many make no curve; tables say all there is to say of them.
+/// With fewer users or queues than this a curve says nothing that the tables do not.
 const CURVE_FROM: usize = 3;
 
 fn footer(html: &mut Markup) {
     html.tag("footer").with(|html| {
-        html.tag("h2").text("What the words mean");
+        html.tag("h2").text("Terms");
         html.tag("dl").with(|html| {
             for (word, meaning) in MEANINGS {
                 html.tag("dt").text(word);
@@ -101,7 +114,7 @@ const MEANINGS: [(&str, &str); 7] = [
     ),
     (
         "bounded slowdown",
-        "max(1, (wait + run) / max(run, 10 s)): how many times longer a job took than it runs, with jobs \
+        "max(1, (wait + run) / max(run, 10 s)): how many times as long as its run a job took, with jobs \
          below ten seconds counted as ten.",
     ),
     (
@@ -113,7 +126,7 @@ const MEANINGS: [(&str, &str); 7] = [
     (
         "started at once",
         "Gangs whose first start fell on the instant of their submission. Gangs that never started count as \
-         late; on several nodes is told of gangs that started on more than one.",
+         late; on several nodes counts gangs that started on more than one.",
     ),
     (
         "all ready",
@@ -122,7 +135,7 @@ const MEANINGS: [(&str, &str); 7] = [
     ),
     (
         "by weight",
-        "A queue's weight among its siblings, times its parent's part, counting only queues with jobs.",
+        "A queue's weight among its siblings, times its parent's share, counting only queues with jobs.",
     ),
     (
         "fairness",

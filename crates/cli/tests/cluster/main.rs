@@ -1,4 +1,4 @@
-//! `muster why` as people type it, against a real API server: what a controller has written is read off it.
+//! `muster why` against a real API server, with statuses written as a controller writes them.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchP
 use muster_testkit::cluster::{Cluster, Role, Setup};
 use serde_json::{Value, json};
 
-/// Code, standard output and standard error of `muster`, told nothing but what is said here.
+/// Code, standard output and standard error of `muster`, with an otherwise empty environment.
 fn muster(
     kubeconfig: &Path,
     home: &Path,
@@ -52,7 +52,7 @@ spec:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_says_of_whoever_is_in_a_cluster_why_it_waits() {
+async fn why_explains_gangs_and_pods_of_a_cluster() {
     let Some(cluster) = Cluster::start_or_skip(Setup::bare()).await else { return };
     let crds = muster_api::crd::definitions();
     let crds: String = crds.iter().map(|crd| format!("---\n{}\n", crd.object)).collect();
@@ -66,12 +66,12 @@ async fn why_says_of_whoever_is_in_a_cluster_why_it_waits() {
     let waits = json!({"phase": "Waiting", "message": "#3 in line: no room", "position": 3, "waitingSince": "2026-01-01T00:00:00Z"});
     write(&cluster, own("Gang"), "late.job", waits).await;
     write(&cluster, own("Gang"), "busy", json!({"phase": "Running", "message": "running"})).await;
-    let told = json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "it fits nowhere"}]});
-    write(&cluster, ("", "v1", "Pod"), "alone", told).await;
+    let status = json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "it fits nowhere"}]});
+    write(&cluster, ("", "v1", "Pod"), "alone", status).await;
 
     let kubeconfig = cluster.kubeconfig(Role::Observer);
     let home = cluster.folder().to_owned();
-    // A control plane of this machine that was found, and not named, is not meant by who says a namespace.
+    // A control plane that was found on this machine, and not named, is not asked when a namespace is given.
     let data = home.join("data");
     std::fs::create_dir_all(&data).expect("a folder");
     std::fs::write(data.join("server.json"), r#"{"url": "http://127.0.0.1:1"}"#).expect("a file");
@@ -89,7 +89,7 @@ async fn why_says_of_whoever_is_in_a_cluster_why_it_waits() {
     assert!(err.contains("no gang and no pod in namespace team-a is called nobody"), "{err}");
     assert!(err.contains("busy, late.job"), "{err}");
 
-    // One that is named is.
+    // A control plane that is named is asked.
     let named = [&["why", "-n", "team-a", "busy", "--server", "http://127.0.0.1:1"][..]];
     for args in named {
         let (code, _, err) = muster(&kubeconfig, &home, &found, args);

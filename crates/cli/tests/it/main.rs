@@ -1,7 +1,7 @@
 //! The `muster` binary from outside: arguments and files in; standard output, standard error and exit code out.
 //!
-//! What `muster rehearse examples/quickstart.yaml` prints is kept in `snapshots/`. When it is meant to change, write it
-//! anew and read the difference before it is committed:
+//! The output of `muster rehearse examples/quickstart.yaml` is stored in `simulation/snapshots/`. When it is meant to change,
+//! rewrite it and read the difference before committing:
 //!
 //! ```sh
 //! SNAPSHOTS=overwrite cargo test -p muster-cli && git diff crates/cli/tests
@@ -9,16 +9,6 @@
 
 mod muster;
 
-mod begin;
-mod client;
-mod crds;
-mod help;
-mod imports;
+mod commands;
 mod local;
-mod manifests;
-mod packing;
-mod recording;
-mod rehearse;
-mod report;
-mod simulate;
-mod traces;
+mod simulation;

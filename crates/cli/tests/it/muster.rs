@@ -1,11 +1,11 @@
-//! Runs the binary and holds what came of it.
+//! Runs the binary and captures its result.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// What one call came to.
+/// The result of one call.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) code: i32,
@@ -14,7 +14,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Fails with everything that was printed when the exit code is another.
+    /// Fails with the whole output if the exit code differs.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "exit code; {self:#?}");
@@ -29,7 +29,7 @@ impl Outcome {
     }
 }
 
-/// The binary, in the root of the repository, with nothing of the caller's that changes what it prints.
+/// The binary, in the root of the repository, without variables that change its output.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
     command.current_dir(root()).stdin(Stdio::null());

@@ -228,7 +228,7 @@ async fn prepare_muster(cluster: &Cluster, args: &Args) -> Child {
     cluster.apply(&crds).await.expect("the CRDs are good");
     let log = std::fs::File::create(cluster.folder().join("controller.log")).expect("a log");
     Command::new(&args.controller)
-        .arg("--no-lease")
+        .arg("--leader-elect=false")
         .env("KUBECONFIG", cluster.kubeconfig(Role::Admin))
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a log"))

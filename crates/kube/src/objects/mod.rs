@@ -1,65 +1,17 @@
 //! The parts of Kubernetes' objects that matter here, and nothing else: a cluster has tens of thousands of pods, and
 //! what is not read need not be kept.
 
-mod claim;
-mod mask;
-mod meta;
-mod node;
-mod outline;
-mod pod;
-mod project;
+pub(crate) mod field_mask;
+pub(crate) mod fields;
+pub(crate) mod metadata;
+pub(crate) mod node;
+pub(crate) mod node_claim;
+pub(crate) mod pod;
+pub(crate) mod pod_outline;
+pub(crate) mod projection;
+pub(crate) mod resource;
 
-pub use claim::NodeClaim;
-pub(crate) use mask::Mask;
 pub use node::Node;
+pub use node_claim::NodeClaim;
 pub use pod::{GATE, PINNED, Pod, PodStatus, SEAT, SEATED, SENT_AWAY};
-pub(crate) use project::{Taken, project};
-
-use serde::{Deserialize, Serialize};
-
-/// A condition as most kinds have them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Condition {
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub status: String,
-    pub reason: String,
-    pub message: String,
-}
-
-/// Whether one of these says `True` of something.
-pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
-    conditions.iter().any(|condition| condition.kind == kind && condition.status == "True")
-}
-
-/// Says where a kind is served, for those that the server always has or that have one version only.
-macro_rules! served {
-    ($kind:ident, $scope:ty, $group:literal, $version:literal, $plural:literal) => {
-        impl kube::Resource for $kind {
-            type DynamicType = ();
-            type Scope = $scope;
-            fn kind((): &()) -> std::borrow::Cow<'_, str> {
-                stringify!($kind).into()
-            }
-            fn group((): &()) -> std::borrow::Cow<'_, str> {
-                $group.into()
-            }
-            fn version((): &()) -> std::borrow::Cow<'_, str> {
-                $version.into()
-            }
-            fn plural((): &()) -> std::borrow::Cow<'_, str> {
-                $plural.into()
-            }
-            fn meta(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-                &self.metadata
-            }
-            fn meta_mut(
-                &mut self,
-            ) -> &mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    };
-}
-pub(crate) use served;
+pub use resource::{Condition, is_true};

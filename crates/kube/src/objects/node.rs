@@ -6,12 +6,12 @@ use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, is_true, served};
+use crate::objects::resource::{Condition, is_true, served};
 
 /// A node, as far as scheduling goes: without images, addresses and volumes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Node {
-    #[serde(deserialize_with = "super::meta::kept")]
+    #[serde(deserialize_with = "super::metadata::kept")]
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: NodeSpec,

@@ -11,14 +11,14 @@ use muster_core::resource::base_units;
 use muster_core::topology::HOSTNAME;
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, served};
+use crate::objects::resource::{Condition, served};
 
 /// The gate by which pods of any scheduler are held until Muster has room for the whole gang.
 pub const GATE: &str = "muster.sh/gang";
 /// Written on a pod of another scheduler when its gate is lifted: the node that its seat is on.
-pub const SEAT: &str = "muster.sh/seat";
+pub const SEAT: &str = "muster.sh/assigned-node";
 /// Written beside it when it was Muster that told the pod to go to one node only.
-pub const PINNED: &str = "muster.sh/pinned";
+pub const PINNED: &str = "muster.sh/node-selector-added";
 
 /// The condition of a released pod that stands for itself: its message is the node. Tenants cannot write conditions.
 pub const SEATED: &str = "muster.sh/Seated";
@@ -29,7 +29,7 @@ pub const SENT_AWAY: &str = "Muster stops the whole gang";
 /// A pod, as far as scheduling goes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pod {
-    #[serde(deserialize_with = "super::meta::kept")]
+    #[serde(deserialize_with = "super::metadata::kept")]
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: PodSpec,
@@ -84,7 +84,7 @@ impl Pod {
         self.status.conditions.iter().any(told)
     }
     /// Whether it must not meet certain others, and so they must not meet it.
-    pub fn is_shy(&self) -> bool {
+    pub fn has_anti_affinity(&self) -> bool {
         let affinity = self.spec.affinity.as_ref();
         let away = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
         away.is_some_and(|away| !away.required.is_empty())
@@ -154,7 +154,7 @@ fn is_more(resource: &str, one: &Amount, other: &Amount) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use crate::objects::pod::*;
 
     #[test]
     fn a_pod_that_is_to_have_less_has_what_it_was_given_until_it_is_taken_back() {

@@ -115,7 +115,7 @@ fn names(seen: &[Seen]) -> Vec<String> {
 async fn four_nodes_are_asked_for_in_one_request_and_four_pods_start_together() {
     let Some(cluster) = cluster("").await else { return };
     let autoscaler = Autoscaler::start(&cluster, |_| Does::Accepts).await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply_as(Role::User, &job("train", 4, 8)).await.expect("a job");
     let asked = autoscaler.until_seen(&cluster, 1).await;
     assert_eq!((asked.count(), &*asked.zone()), (4, "zone-a"));
@@ -150,7 +150,7 @@ async fn a_request_that_fails_sends_the_whole_gang_elsewhere() {
     let Some(cluster) = cluster("").await else { return };
     let does = |asked: &Seen| if asked.zone() == "zone-a" { Does::Fails } else { Does::Provisions };
     let autoscaler = Autoscaler::start(&cluster, does).await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply_as(Role::User, &job("train", 4, 8)).await.expect("a job");
     until_bound(&cluster, 4).await;
     assert_eq!(zones(&cluster).await, ["zone-b"; 4]);
@@ -169,7 +169,7 @@ async fn what_was_provisioned_and_is_revoked_starts_nobody() {
     let does =
         |asked: &Seen| if asked.zone() == "zone-a" { Does::Accepts } else { Does::Provisions };
     let autoscaler = Autoscaler::start(&cluster, does).await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply_as(Role::User, &job("train", 4, 8)).await.expect("a job");
     let asked = autoscaler.until_seen(&cluster, 1).await;
     autoscaler.say(&asked, "Provisioned", "CapacityIsProvisioned").await;
@@ -185,9 +185,9 @@ async fn what_was_provisioned_and_is_revoked_starts_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_never_provisioned_is_given_up_in_time() {
-    let Some(cluster) = cluster("patience: {launch: 5s}").await else { return };
+    let Some(cluster) = cluster("timeouts: {launch: 5s}").await else { return };
     let autoscaler = Autoscaler::start(&cluster, |_| Does::Accepts).await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply_as(Role::User, &job("train", 4, 8)).await.expect("a job");
     // First where it is cheap, then elsewhere, and then nowhere for a while.
     let first = autoscaler.until_seen(&cluster, 1).await;
@@ -210,19 +210,19 @@ async fn what_is_never_provisioned_is_given_up_in_time() {
 async fn who_is_killed_after_asking_does_not_ask_again() {
     let Some(cluster) = cluster("").await else { return };
     let autoscaler = Autoscaler::start(&cluster, |_| Does::Accepts).await;
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply_as(Role::User, &job("train", 4, 8)).await.expect("a job");
     let asked = autoscaler.until_seen(&cluster, 1).await;
     controller.kill();
     // One node comes while nobody looks, and one more when somebody does.
     autoscaler.make_node(&asked, 0, 8).await;
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     until_held(&cluster, 1).await;
     autoscaler.make_node(&asked, 1, 8).await;
     until_held(&cluster, 2).await;
     controller.kill();
     autoscaler.say(&asked, "Provisioned", "CapacityIsProvisioned").await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     for at in 2..4 {
         autoscaler.make_node(&asked, at, 8).await;
     }
@@ -235,7 +235,7 @@ async fn who_is_killed_after_asking_does_not_ask_again() {
 async fn warm_nodes_are_asked_for_held_and_let_go() {
     let Some(cluster) = cluster("warm: {nodes: 2}").await else { return };
     let autoscaler = Autoscaler::start(&cluster, |_| Does::Provisions).await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     until_held(&cluster, 2).await;
     until_nothing_is_asked(&cluster).await;
     // They are taken, and replaced: by others than those that are there.

@@ -38,7 +38,7 @@ async fn a_gang_goes_on_when_the_pool_of_its_nodes_is_deleted_and_they_go_when_i
     let refused = cluster.apply(&long).await.expect_err("its claims could never be made");
     assert!(format!("{refused:?}").contains("63 characters"), "{refused:?}");
     cluster.apply(POOL).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply_as(Role::Admin, &gang("train", "min: 2", 2, 8, "")).await.expect("a gang");
     cluster.until("it runs", async || (bound(&cluster).await == 2).then_some(())).await;
     let (before, claims) = (pods(&cluster).await, until_claims(&cluster, 2).await);
@@ -92,9 +92,9 @@ async fn nodes_whose_adapters_come_later_than_their_gpus_take_nobody_before() {
     let Some(cluster) = stage::cluster().await else { return };
     let pool = POOL
         .replace("memory: 1900Gi}", &format!("memory: 1900Gi, {FABRIC}: 4}}"))
-        .replace("name: default}", &format!("name: default}}, unrequested: [{FABRIC}]"));
+        .replace("name: default}", &format!("name: default}}, resourcesNotRequested: [{FABRIC}]"));
     cluster.apply(&pool).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let wants = format!("nvidia.com/gpu: 8, {FABRIC}: 4}}");
     let job = job("train", 2, 8).replace("nvidia.com/gpu: 8}", &wants);
     cluster.apply_as(Role::User, &job).await.expect("a job");
@@ -124,7 +124,7 @@ async fn pool_of_tier_on_demand_that_says_no_capacity_type_buys_no_spot_nodes() 
     let unsaid = POOL.replace(" capacityType: on-demand,", "");
     assert!(!unsaid.contains("capacityType"));
     cluster.apply(&unsaid).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply_as(Role::Admin, &gang("train", "min: 2", 2, 8, "")).await.expect("a gang");
     cluster.until("it runs", async || (bound(&cluster).await == 2).then_some(())).await;
     let nodes: Api<Node> = Api::all(cluster.client(Role::Observer).await);

@@ -25,7 +25,7 @@ spec:
 async fn nobody_is_put_where_a_pod_was_made_larger_while_it_ran() {
     let Some(cluster) = still(1, Setup::bare()).await else { return };
     cluster.apply(STRANGER).await.expect("a pod");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&gang("first", "min: 1", 1, 1, "")).await.expect("a gang");
     until_bound(&cluster, "first", 1).await;
     let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Admin).await, "default");
@@ -39,7 +39,7 @@ async fn nobody_is_put_where_a_pod_was_made_larger_while_it_ran() {
     resize("62500m").await;
     cluster.apply(&gang("rival", "min: 1", 1, 1, "")).await.expect("a gang");
     until_told(&cluster, "rival", |status| {
-        status["phase"] == "Waiting" || status["phase"] == "Impossible"
+        status["phase"] == "Waiting" || status["phase"] == "Infeasible"
     })
     .await;
     assert_eq!(bound_of(&cluster, "rival").await, 0);

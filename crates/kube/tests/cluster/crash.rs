@@ -61,11 +61,11 @@ async fn a_controller_that_is_killed_again_and_again_leaves_nothing_half_done() 
         if kill % 2 == 0 && kill / 2 < gangs {
             submit(&cluster, kill / 2, &mut chance).await;
         }
-        let controller = Controller::start(&cluster, &["--no-lease"]);
+        let controller = Controller::start(&cluster, &["--leader-elect=false"]);
         tokio::time::sleep(Duration::from_millis(100 + chance.below(900))).await;
         controller.kill();
     }
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     settles(&cluster, gangs, || {}).await;
 }
 
@@ -105,7 +105,7 @@ async fn rivals_for_too_few_nodes_never_have_the_same_seat_however_often_it_is_k
             submit_rival(&cluster, &name, &mut chance).await;
             there.push(name);
         }
-        let controller = Controller::start(&cluster, &["--no-lease"]);
+        let controller = Controller::start(&cluster, &["--leader-elect=false"]);
         tokio::time::sleep(Duration::from_millis(100 + chance.below(1_400))).await;
         let gone = there.remove(chance.below(there.len() as u64) as usize);
         all.delete(&gone, &DeleteParams::background()).await.expect("removed");
@@ -113,7 +113,7 @@ async fn rivals_for_too_few_nodes_never_have_the_same_seat_however_often_it_is_k
         controller.kill();
         sent_away += cluster.observer().sent_away(&gone);
     }
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     for name in &there {
         all.delete(name, &DeleteParams::background()).await.expect("removed");
     }
@@ -148,7 +148,7 @@ async fn a_controller_killed_while_it_binds_has_written_down_where_and_the_next_
     for at in 0..WHILE_BINDING {
         let name = format!("train-{at}");
         stage::submit(&cluster, &job(&name, 4, 4)).await;
-        let controller = Controller::behind(&proxy, &cluster, &["--no-lease"]);
+        let controller = Controller::behind(&proxy, &cluster, &["--leader-elect=false"]);
         let bound = cluster
             .until("the first is bound", async || {
                 Some(stage::bound_of(&cluster, &name).await).filter(|bound| *bound > 0)
@@ -157,21 +157,21 @@ async fn a_controller_killed_while_it_binds_has_written_down_where_and_the_next_
         controller.kill();
         assert!(written(&cluster, &name).await, "{name} is bound and nobody wrote where");
         in_part += u32::from(bound < 4);
-        let next = Controller::start(&cluster, &["--no-lease"]);
+        let next = Controller::start(&cluster, &["--leader-elect=false"]);
         let whole = async || (stage::bound_of(&cluster, &name).await == 4).then_some(());
         cluster.until("the rest is bound", whole).await;
         next.kill();
     }
     eprintln!("{in_part} of {WHILE_BINDING} were bound in part");
     assert!(in_part > 0, "nobody was killed while it bound");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     settles(&cluster, WHILE_BINDING, || {}).await;
 }
 
 /// A replica by its number. Each has a name of its own, also after it began anew: it is another process.
 fn replica(cluster: &Cluster, number: u32) -> Controller {
     let name = format!("replica-{number}");
-    Controller::start(cluster, &["--identity", &name, "--lease-seconds", "3"])
+    Controller::start(cluster, &["--identity", &name, "--lease-duration", "3s"])
 }
 
 #[tokio::test(flavor = "multi_thread")]

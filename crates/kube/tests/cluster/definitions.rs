@@ -78,9 +78,9 @@ async fn what_is_wrong_is_refused_by_the_server_in_words_that_name_the_field() {
         (
             of(
                 "Order",
-                "{number: 1, gang: {namespace: a, name: b}, seats: [{role: w}], deadline: '2026-01-01T00:00:00Z'}",
+                "{number: 1, gang: {namespace: a, name: b}, placements: [{role: w}], deadline: '2026-01-01T00:00:00Z'}",
             ),
-            "spec.seats[0]",
+            "spec.placements[0]",
             "on a node or on a claim",
         ),
     ];
@@ -124,7 +124,7 @@ async fn lists_of_its_kinds_read_well() {
         (
             "Gang",
             "bad",
-            json!({"phase": "Waiting", "reason": "NoRoom", "message": "no room", "progress": "0/8", "position": 2}),
+            json!({"phase": "Waiting", "reason": "InsufficientCapacity", "message": "no room", "progress": "0/8", "position": 2}),
         ),
         ("Order", "bad", json!({"phase": "Assembling", "ready": 1, "total": 2, "progress": "1/2"})),
     ];
@@ -186,7 +186,7 @@ async fn controller_newer_than_its_definitions_says_so() {
             (text.contains("placement") && !text.contains("gpu-[008-127]")).then_some(())
         })
         .await;
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let events: Api<Event> = Api::namespaced(cluster.client(Role::Observer).await, "default");
     cluster
         .until("an event says so", async || {

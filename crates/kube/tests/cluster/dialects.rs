@@ -357,7 +357,7 @@ async fn every_dialect_gets_gangs() {
         }
     }
     let names = NAMES.iter().flat_map(|name| ["--scheduler-name", name]);
-    let args: Vec<&str> = ["--no-lease"].into_iter().chain(names).collect();
+    let args: Vec<&str> = ["--leader-elect=false"].into_iter().chain(names).collect();
     let _controller = Controller::start(&cluster, &args);
     // Sixteen GPUs: five pods of four never fit, three of four wait for the fourth, then all start.
     for tongue in &tongues {

@@ -66,7 +66,7 @@ async fn remove_job(cluster: &Cluster, name: &str) {
 async fn what_a_queue_has_lent_comes_back_with_grace_and_who_had_it_keeps_its_place() {
     let Some(cluster) = jobs_on(2).await else { return };
     cluster.apply(QUEUES).await.expect("queues");
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let guest = with_grace(&of_queue(&job("guest", 8, 2), "borrower"), 40, "");
     cluster.apply_as(Role::User, &guest).await.expect("a job");
     until_bound(&cluster, "guest", 8).await;
@@ -90,7 +90,7 @@ async fn what_a_queue_has_lent_comes_back_with_grace_and_who_had_it_keeps_its_pl
     until_event(&cluster, "guest.job", "Stopping", "what its queue had lent").await;
     // They have their time, and nobody takes their place before the last is gone, whoever leads.
     controller.kill();
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let_end(&cluster, &told[..7]).await;
     until_told(&cluster, "owner.job", |status| status["phase"] == "Provisioning").await;
     assert_eq!(bound_of(&cluster, "owner").await, 0);
@@ -117,7 +117,7 @@ fn is_target(one: &k8s_openapi::api::core::v1::PodCondition) -> bool {
 async fn a_higher_priority_stops_one_whole_gang_once_and_rivals_leave_each_other_alone() {
     let Some(cluster) = jobs_on(3).await else { return };
     cluster.apply(HIGH).await.expect("a class");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     for (name, pods) in [("two", 2), ("one", 1)] {
         let low = with_grace(&job(name, pods, 8), 0, "");
         cluster.apply_as(Role::User, &low).await.expect("a job");
@@ -150,7 +150,7 @@ async fn a_higher_priority_stops_one_whole_gang_once_and_rivals_leave_each_other
 async fn nobody_is_disturbed_for_an_order_that_the_server_refuses() {
     let Some(cluster) = jobs_on(1).await else { return };
     cluster.apply(HIGH).await.expect("a class");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let low = with_grace(&job("low", 2, 4), 0, "");
     cluster.apply_as(Role::User, &low).await.expect("a job");
     until_bound(&cluster, "low", 2).await;
@@ -172,7 +172,7 @@ async fn nobody_is_disturbed_for_an_order_that_the_server_refuses() {
 async fn gangs_of_a_queue_with_time_slices_take_turns() {
     let Some(cluster) = small_cluster(1).await else { return };
     cluster.apply(QUEUES).await.expect("queues");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // Who saves its work when told loses nothing by a turn.
     let more = "queue: turns\n  disruption: {grace: 1s, checkpoint: {signal: SIGUSR1}}";
     for name in ["left", "right"] {

@@ -39,7 +39,7 @@ async fn indexes(cluster: &Cluster, gang: &str) -> Vec<u32> {
 async fn a_gang_starts_with_what_fits_grows_and_gives_back_but_never_below_its_least() {
     let Some(cluster) = small_cluster(1).await else { return };
     cluster.apply(PRIORITIES).await.expect("a queue");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&elastic("train", (2, 4), 4, "")).await.expect("a gang");
     until_bound(&cluster, "train", 2).await;
     assert_eq!(indexes(&cluster, "train").await, [0, 1]);
@@ -79,7 +79,7 @@ async fn a_gang_starts_with_what_fits_grows_and_gives_back_but_never_below_its_l
 #[tokio::test(flavor = "multi_thread")]
 async fn members_with_the_lowest_indexes_come_first_and_go_last() {
     let Some(cluster) = small_cluster(1).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&elastic("train", (2, 12), 1, "")).await.expect("a gang");
     until_bound(&cluster, "train", 8).await;
     assert_eq!(indexes(&cluster, "train").await, [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -91,7 +91,7 @@ async fn members_with_the_lowest_indexes_come_first_and_go_last() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_killed_while_a_gang_grows_finishes_it_and_puts_nobody_on_top() {
     let Some(cluster) = still(1, Setup::bare()).await else { return };
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&elastic("train", (2, 4), 4, "")).await.expect("a gang");
     until_bound(&cluster, "train", 2).await;
     until_told(&cluster, "train", |status| status["phase"] == "Running").await;
@@ -105,11 +105,11 @@ async fn a_controller_killed_while_a_gang_grows_finishes_it_and_puts_nobody_on_t
     assert_eq!(indexes(&cluster, "train").await, [0, 1], "bound before it was written down");
     controller.kill();
     allow(&cluster).await;
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     until_bound(&cluster, "train", 4).await;
     // At any later instant, too.
     controller.kill();
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&rigid("rival", 1, 4, "")).await.expect("a gang");
     cluster
         .until("one is told to make way", async || {
@@ -122,7 +122,7 @@ async fn a_controller_killed_while_a_gang_grows_finishes_it_and_puts_nobody_on_t
 async fn a_controller_killed_while_a_gang_shrinks_finishes_it() {
     let Some(cluster) = still(4, Setup::bare()).await else { return };
     cluster.apply(PRIORITIES).await.expect("a queue");
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let train = elastic("train", (2, 4), 8, "disruption: {grace: 40s}");
     cluster.apply(&train).await.expect("a gang");
     until_bound(&cluster, "train", 4).await;
@@ -134,7 +134,7 @@ async fn a_controller_killed_while_a_gang_shrinks_finishes_it() {
         .await;
     assert!(told.iter().all(|pod| pod.metadata.deletion_grace_period_seconds == Some(40)));
     controller.kill();
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // They have their time, whoever leads: the first to go makes room for nobody.
     let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Observer).await, "default");
     let_end(&cluster, &told[..1]).await;

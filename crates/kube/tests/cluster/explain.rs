@@ -41,7 +41,7 @@ async fn until_pod_is_told(cluster: &Cluster, name: &str, reason: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_waits_is_told_why_and_for_how_long() {
     let Some(cluster) = small_cluster(2).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // One of two is no gang.
     cluster.apply_as(Role::User, &member("half", 0, 2)).await.expect("a pod");
     until_pod_is_told(&cluster, "half-0", "WaitingForMembers").await;

@@ -90,7 +90,7 @@ async fn every_job_ends_and_nothing_is_left_whatever_the_server_answers() {
     let seed = seed();
     let mut chance = Chance::new(seed);
     let proxy = Proxy::start(&cluster, seed).await;
-    let mut controller = Controller::behind(&proxy, &cluster, &["--no-lease"]);
+    let mut controller = Controller::behind(&proxy, &cluster, &["--leader-elect=false"]);
     let (start, mut count) = (Instant::now(), 0);
     for (kind, faults) in KINDS {
         let began = Instant::now();
@@ -102,7 +102,7 @@ async fn every_job_ends_and_nothing_is_left_whatever_the_server_answers() {
         if faults.stale > 0 {
             tokio::time::sleep(Duration::from_millis(chance.below(2_000))).await;
             controller.kill();
-            controller = Controller::behind(&proxy, &cluster, &["--no-lease"]);
+            controller = Controller::behind(&proxy, &cluster, &["--leader-elect=false"]);
         }
         cluster
             .until("every job is done", async || {
@@ -137,7 +137,7 @@ async fn nobody_is_asked_in_a_loop() {
     let Some(cluster) = stage::cluster().await else { return };
     cluster.apply(&node("n0")).await.expect("a node");
     let proxy = Proxy::start(&cluster, seed()).await;
-    let mut controller = Controller::behind(&proxy, &cluster, &["--no-lease"]);
+    let mut controller = Controller::behind(&proxy, &cluster, &["--leader-elect=false"]);
     stage::submit(&cluster, &job("first", 2, 4)).await;
     cluster.until("it is done", async || (done(&cluster).await == 1).then_some(())).await;
     // Nothing to do: kinds that are not served are looked for now and then, and that is all.
@@ -205,7 +205,7 @@ async fn a_binding_whose_answer_is_lost_is_not_repeated_elsewhere() {
     let proxy = Proxy::start(&cluster, seed()).await;
     // Every second answer to a write is lost, and news of what came of it are late.
     proxy.set(Faults { lost: 500, slow: 300, cut: 500, ..Faults::NONE });
-    let controller = Controller::behind(&proxy, &cluster, &["--no-lease"]);
+    let controller = Controller::behind(&proxy, &cluster, &["--leader-elect=false"]);
     let (gangs, members) = (4, 8);
     for gang in 0..gangs {
         let labels = format!("{GANG}: g{gang}");
@@ -239,6 +239,6 @@ async fn a_binding_whose_answer_is_lost_is_not_repeated_elsewhere() {
     let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Admin).await, "default");
     let at_once = DeleteParams::default().grace_period(0);
     pods.delete_collection(&at_once, &ListParams::default()).await.expect("they may be removed");
-    let _controller = Controller::behind(&proxy, &cluster, &["--no-lease"]);
+    let _controller = Controller::behind(&proxy, &cluster, &["--leader-elect=false"]);
     until_none_are_left(&cluster).await;
 }

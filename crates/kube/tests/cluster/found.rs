@@ -20,7 +20,7 @@ fn member(at: u32) -> String {
 async fn a_gang_that_lacks_a_member_keeps_what_it_has_when_somebody_else_leads() {
     let Some(cluster) = still(1, Setup::bare()).await else { return };
     cluster.excuse("default/pair was left in part");
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     for at in 0..2 {
         cluster.apply(&member(at)).await.expect("a pod");
     }
@@ -30,7 +30,7 @@ async fn a_gang_that_lacks_a_member_keeps_what_it_has_when_somebody_else_leads()
     pods.delete("pair-1", &DeleteParams::default().grace_period(0)).await.expect("gone");
     // There is no room for this one: half of the node is taken, the other half is kept.
     cluster.apply(&gang("rival", "min: 1", 1, 8, "")).await.expect("a gang");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     until_told(&cluster, "rival", |status| status["phase"] == "Waiting").await;
     assert_eq!(bound_of(&cluster, "rival").await, 0);
     cluster.apply(&member(1)).await.expect("a pod");
@@ -50,7 +50,7 @@ spec: {namespaces: {names: [default]}}
 async fn a_gang_whose_queue_was_deleted_goes_on_as_a_gang_when_somebody_else_leads() {
     let Some(cluster) = still(1, Setup::bare()).await else { return };
     cluster.apply(QUEUE).await.expect("a queue");
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let of_team =
         |at: u32| member(at).replace("muster.sh/gang:", "muster.sh/queue: team, muster.sh/gang:");
     for at in 0..2 {
@@ -65,7 +65,7 @@ async fn a_gang_whose_queue_was_deleted_goes_on_as_a_gang_when_somebody_else_lea
     let pods: Api<Pod> = Api::namespaced(client, "default");
     pods.delete("pair-1", &DeleteParams::default().grace_period(0)).await.expect("gone");
     cluster.apply(&gang("rival", "min: 1", 1, 8, "")).await.expect("a gang");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     until_told(&cluster, "rival", |status| status["phase"] == "Waiting").await;
     assert_eq!(bound_of(&cluster, "rival").await, 0);
     // Its seat is kept, and whoever is made in its place finds it. The queue takes nobody else.

@@ -96,7 +96,7 @@ async fn are_where_planned(cluster: &Cluster, begin: &str, gang: &str) {
 async fn gates_are_lifted_together_when_every_node_is_there() {
     let Some(cluster) = stage::cluster_with_scheduler().await else { return };
     cluster.apply(POOL).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply_as(Role::User, &gated(&job("train", 4, 8))).await.expect("a job");
     until_claims(&cluster, 4).await;
     cluster.until("all are bound", async || (bound(&cluster).await == 4).then_some(())).await;
@@ -116,7 +116,7 @@ async fn gates_are_lifted_together_when_every_node_is_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn half_a_gang_keeps_its_gates_and_a_whole_one_is_counted_once() {
     let Some(cluster) = scheduled(2).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // Sixteen GPUs: five pods of four never fit; of two, one is not there while somebody else holds it.
     cluster.apply(&members("large", 5, 5)).await.expect("a gang that does not fit");
     cluster.apply(&members("early", 1, 2)).await.expect("half a gang");
@@ -143,7 +143,7 @@ async fn half_a_gang_keeps_its_gates_and_a_whole_one_is_counted_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_gate_alone_makes_a_gang_of_one_and_is_lifted_from_musters_own_pods_too() {
     let Some(cluster) = scheduled(1).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&gated(&pod("alone", 2, "", "", ""))).await.expect("a pod");
     let both = |name| {
         let yaml = member("own", name, 2);
@@ -182,7 +182,7 @@ async fn a_controller_killed_between_the_first_gate_and_the_last_lifts_the_rest(
             (!may_be_let_go(&cluster, "half-stuck").await).then_some(())
         })
         .await;
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&three).await.expect("the others");
     cluster
         .until("three are let go", async || (let_go(&cluster, "half").await == 3).then_some(()))
@@ -196,7 +196,7 @@ async fn a_controller_killed_between_the_first_gate_and_the_last_lifts_the_rest(
             may_be_let_go(&cluster, "half-stuck").await.then_some(())
         })
         .await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     until_bound(&cluster, "half", 4).await;
     // As it was written down before the first was let go.
     assert_eq!(planned(&cluster, "half").await, before);
@@ -212,7 +212,8 @@ async fn a_gang_that_its_scheduler_leaves_standing_in_part_starts_over() {
     // There is no other scheduler: it puts one pod on its node and then no more.
     let Some(cluster) = with_nodes(2, Setup::bare().with(Part::Kwok)).await else { return };
     cluster.excuse("torn was bound in part");
-    let _controller = Controller::start(&cluster, &["--no-lease", "--hand-over-seconds", "3"]);
+    let _controller =
+        Controller::start(&cluster, &["--leader-elect=false", "--handover-timeout", "3s"]);
     cluster.apply(&members("torn", 2, 2)).await.expect("a gang");
     cluster
         .until("both are let go", async || (let_go(&cluster, "torn").await == 2).then_some(()))

@@ -44,7 +44,7 @@ async fn what_was_given_up_before_the_server_took_it_is_not_bought_after_all() {
     cluster.apply(NOBODY).await.expect("a webhook");
     cluster.apply(POOL).await.expect("a pool");
     let proxy = Proxy::start(&cluster, 1).await;
-    let _controller = Controller::behind(&proxy, &cluster, &["--no-lease"]);
+    let _controller = Controller::behind(&proxy, &cluster, &["--leader-elect=false"]);
     let began = Instant::now();
     let asks = |since: Instant| {
         let asked = proxy.asked(since);

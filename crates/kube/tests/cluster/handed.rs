@@ -13,7 +13,7 @@ use crate::stage::{bound_of, objects, still};
 use crate::words::{owned, pod, still_node};
 
 const NAMES: [&str; 5] =
-    ["--no-lease", "--scheduler-name", "muster", "--scheduler-name", "volcano"];
+    ["--leader-elect=false", "--scheduler-name", "muster", "--scheduler-name", "volcano"];
 
 /// Waits until somebody's gang is known to wait, and makes sure that nobody of it was started.
 async fn waits(cluster: &Cluster, begin: &str) {

@@ -20,7 +20,7 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: other}
 ";
-const ARGS: [&str; 3] = ["--no-lease", "--scheduler-name", "koord-scheduler"];
+const ARGS: [&str; 3] = ["--leader-elect=false", "--scheduler-name", "koord-scheduler"];
 /// Members of each group, and of all.
 const EACH: u32 = 2;
 const ALL: usize = 4;

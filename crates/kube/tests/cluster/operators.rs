@@ -271,7 +271,7 @@ async fn every_workload_starts_whole_or_not_at_all() {
         let what = format!("the {} is written", operator.name);
         cluster.until(&what, async || cluster.apply(&operator.manifests).await.ok()).await;
     }
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // Half of everybody: there is room for each of these, and nobody starts.
     for operator in &operators {
         make(&cluster, operator, &operator.pods[..2]).await;
@@ -302,7 +302,7 @@ async fn a_cluster_that_scales_itself_holds_seats_for_pods_that_exist_and_gets_m
         "replicas: 1, minReplicas: 1, maxReplicas: 3",
     );
     cluster.until("the cluster is written", async || cluster.apply(&ray).await.ok()).await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     for one in [ray_pod("ray", "headgroup", 0), ray_pod("ray", "gpu", 0)] {
         cluster.apply(&made("ray", 2, &one)).await.expect("a pod");
     }

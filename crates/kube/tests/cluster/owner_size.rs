@@ -74,7 +74,7 @@ async fn until_running_with(cluster: &Cluster, gang: &str, members: u64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn job_made_smaller_frees_its_seats_and_the_next_job_evicts_none() {
     let Some(cluster) = still(5, Setup::bare().with(Part::ControllerManager)).await else { return };
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     submit(&cluster, &shrinking_job("one", 4, 2)).await;
     until_bound(&cluster, "one", 4).await;
     until_running_with(&cluster, "one.job", 4).await;
@@ -90,7 +90,7 @@ async fn job_made_smaller_frees_its_seats_and_the_next_job_evicts_none() {
     assert_eq!(members(&cluster, "one").await, left, "a member was evicted though there was room");
     // Neither now nor under the next leader.
     controller.kill();
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(members(&cluster, "one").await, left);
     until_running_with(&cluster, "one.job", 2).await;
@@ -99,7 +99,7 @@ async fn job_made_smaller_frees_its_seats_and_the_next_job_evicts_none() {
 #[tokio::test(flavor = "multi_thread")]
 async fn job_that_waits_while_another_is_made_smaller_takes_the_seats_of_those_that_go() {
     let Some(cluster) = still(5, Setup::bare().with(Part::ControllerManager)).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     submit(&cluster, &shrinking_job("one", 4, 2)).await;
     until_bound(&cluster, "one", 4).await;
     until_running_with(&cluster, "one.job", 4).await;
@@ -119,7 +119,7 @@ async fn job_that_waits_while_another_is_made_smaller_takes_the_seats_of_those_t
 #[tokio::test(flavor = "multi_thread")]
 async fn job_made_smaller_while_no_controller_runs_keeps_its_members() {
     let Some(cluster) = still(5, Setup::bare().with(Part::ControllerManager)).await else { return };
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     submit(&cluster, &shrinking_job("one", 4, 2)).await;
     until_bound(&cluster, "one", 4).await;
     until_running_with(&cluster, "one.job", 4).await;
@@ -128,7 +128,7 @@ async fn job_made_smaller_while_no_controller_runs_keeps_its_members() {
     let_end(&cluster, &until_leaving(&cluster, "one", 2).await).await;
     let left = members(&cluster, "one").await;
     submit(&cluster, &job("two", 3, 8)).await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     until_bound(&cluster, "two", 3).await;
     assert_eq!(members(&cluster, "one").await, left);
     until_running_with(&cluster, "one.job", 2).await;
@@ -137,7 +137,7 @@ async fn job_made_smaller_while_no_controller_runs_keeps_its_members() {
 #[tokio::test(flavor = "multi_thread")]
 async fn gang_found_below_its_minimum_is_whole_again_where_there_is_room() {
     let Some(cluster) = still(4, Setup::bare().with(Part::ControllerManager)).await else { return };
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     submit(&cluster, &shrinking_job("one", 3, 1)).await;
     until_bound(&cluster, "one", 3).await;
     until_running_with(&cluster, "one.job", 3).await;
@@ -166,7 +166,7 @@ async fn gang_found_below_its_minimum_is_whole_again_where_there_is_room() {
             (all.len() == 3 && all.iter().filter(waits).count() == 2).then_some(())
         })
         .await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     until_bound(&cluster, "one", 3).await;
     until_running_with(&cluster, "one.job", 3).await;
 }
@@ -174,7 +174,7 @@ async fn gang_found_below_its_minimum_is_whole_again_where_there_is_room() {
 #[tokio::test(flavor = "multi_thread")]
 async fn job_made_larger_has_its_new_members_bound_together() {
     let Some(cluster) = still(3, Setup::bare().with(Part::ControllerManager)).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     submit(&cluster, &shrinking_job("one", 2, 2)).await;
     until_bound(&cluster, "one", 2).await;
     until_running_with(&cluster, "one.job", 2).await;
@@ -272,7 +272,7 @@ async fn elastic_workload_made_smaller_loses_no_other_member() {
     let Some(cluster) = small_cluster(6).await else { return };
     let (group, version, kind, plural) = TORCH;
     cluster.apply(&crd(group, version, kind, plural, true)).await.expect("a kind");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let torch = Played { kind: TORCH, name: "torch", least: 2 };
     let spec = |replicas: u32| {
         let worker = json!({"replicas": replicas, "template": template()});
@@ -292,7 +292,7 @@ async fn rigid_workload_of_two_roles_made_smaller_loses_no_other_member() {
     let Some(cluster) = small_cluster(5).await else { return };
     let (group, version, kind, plural) = TORCH;
     cluster.apply(&crd(group, version, kind, plural, true)).await.expect("a kind");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let torch = Played { kind: TORCH, name: "torch", least: 2 };
     let spec = |workers: u32| {
         let of = |replicas: u32| json!({"replicas": replicas, "template": template()});
@@ -311,7 +311,7 @@ async fn ray_cluster_made_smaller_loses_no_other_member() {
     let Some(cluster) = small_cluster(5).await else { return };
     let (group, version, kind, plural) = RAY;
     cluster.apply(&crd(group, version, kind, plural, true)).await.expect("a kind");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let ray = Played { kind: RAY, name: "ray", least: 2 };
     let spec = |replicas: u32| {
         json!({
@@ -337,7 +337,7 @@ async fn ray_cluster_made_smaller_loses_no_other_member() {
 #[tokio::test(flavor = "multi_thread")]
 async fn gang_object_whose_bounds_are_lowered_gives_its_last_members_up() {
     let Some(cluster) = small_cluster(5).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&gang("train", "min: 3, max: 5", 2, 8, "")).await.expect("a gang");
     until_bound(&cluster, "train", 5).await;
     until_running_with(&cluster, "train", 5).await;

@@ -20,7 +20,7 @@ pub(crate) async fn refuse_orders(cluster: &Cluster) {
         "apiVersion": "muster.sh/v1alpha1", "kind": "Order", "metadata": {"name": "order-1"},
         "spec": {
             "number": 1, "gang": {"namespace": "default", "name": "nobody"},
-            "seats": [{"role": "worker", "members": 1, "node": "nowhere"}],
+            "placements": [{"role": "worker", "members": 1, "node": "nowhere"}],
             "deadline": "2026-11-01T10:00:00Z",
         },
     }))

@@ -13,7 +13,7 @@ use crate::stage::{bound_of, small_cluster, until_event};
 use crate::words::{gang, pod};
 
 fn replica(cluster: &Cluster, name: &str) -> Controller {
-    Controller::start(cluster, &["--identity", name, "--lease-seconds", "3"])
+    Controller::start(cluster, &["--identity", name, "--lease-duration", "3s"])
 }
 
 async fn holder(cluster: &Cluster) -> Option<String> {
@@ -74,7 +74,7 @@ async fn paused_leader_with_unbound_pods_writes_nothing_after_it_resumes() {
     let proxy = Proxy::start(&cluster, 1).await;
     let all: String = (0..200).map(|at| pod(&format!("p{at}"), 1, "", "", "")).collect();
     cluster.apply(&all).await.expect("pods");
-    let mut first = Controller::behind(&proxy, &cluster, &["--lease-seconds", "3"]);
+    let mut first = Controller::behind(&proxy, &cluster, &["--lease-duration", "3s"]);
     // In the middle of binding them its machine has no time for it any more.
     while proxy.bindings().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -113,7 +113,7 @@ async fn two_processes_with_one_name_never_both_lead() {
 #[tokio::test(flavor = "multi_thread")]
 async fn leader_that_hangs_loses_the_lease_and_ends_with_an_error() {
     let Some(cluster) = small_cluster(2).await else { return };
-    let stalls = ["--identity", "first", "--lease-seconds", "3", "--stall-seconds", "15"];
+    let stalls = ["--identity", "first", "--lease-duration", "3s", "--stall-timeout", "15s"];
     let fault = ["--fault", "stall:default/stuck.pod"];
     let mut first = Controller::start(&cluster, &[&stalls[..], &fault].concat());
     holds(&cluster, "first").await;
@@ -135,7 +135,8 @@ async fn leader_that_hangs_loses_the_lease_and_ends_with_an_error() {
 async fn gangs_that_make_the_controller_panic_stop_no_other() {
     let Some(cluster) = small_cluster(4).await else { return };
     let faults = ["--fault", "panic:default/bad", "--fault", "plan:default/worse"];
-    let mut controller = Controller::start(&cluster, &[&["--no-lease"], &faults[..]].concat());
+    let mut controller =
+        Controller::start(&cluster, &[&["--leader-elect=false"], &faults[..]].concat());
     cluster.apply(&gang("before", "min: 2", 2, 4, "")).await.expect("a gang");
     cluster
         .until("it runs", async || (bound_of(&cluster, "before").await == 2).then_some(()))

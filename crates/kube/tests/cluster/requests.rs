@@ -167,7 +167,7 @@ async fn room_is_bought_together_and_taken_by_those_it_was_booked_for() {
     let Some(cluster) = stage::cluster().await else { return };
     let Some(()) = cluster.define_or_skip(&[KIND]).await else { return };
     cluster.apply(POOL).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // One of the four nodes is held back, from when it appears: that is not all of the room.
     let wanted = request("train", 4, 8);
     let (spoiled, asked) = tokio::join!(spoil_the_first_node(&cluster), cluster.apply(&wanted));
@@ -215,7 +215,7 @@ async fn a_request_that_is_deleted_gives_its_nodes_back() {
     let Some(cluster) = stage::cluster().await else { return };
     let Some(()) = cluster.define_or_skip(&[KIND]).await else { return };
     cluster.apply(POOL).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let requests = requests(&cluster, Role::Admin).await;
     let how = DeleteParams::default();
     // While its nodes are only coming.
@@ -243,7 +243,7 @@ async fn a_request_that_is_deleted_gives_its_nodes_back() {
 async fn a_request_that_cannot_be_served_is_told_why() {
     let Some(cluster) = small_cluster(2).await else { return };
     let Some(()) = cluster.define_or_skip(&[KIND]).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&only_request("bare", 1, "gang.muster.sh")).await.expect("a request");
     cluster.apply(&request("large", 1, 16)).await.expect("a request");
     let odd = format!(
@@ -286,7 +286,7 @@ async fn who_is_killed_between_the_booking_and_its_pods_loses_nothing() {
     let Some(cluster) = stage::cluster().await else { return };
     let Some(()) = cluster.define_or_skip(&[KIND]).await else { return };
     cluster.apply(POOL).await.expect("a pool");
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&request("train", 4, 8)).await.expect("a request");
     until(&cluster, "train", "Provisioned").await;
     let (bought, booked) = (claims(&cluster).await, node_names(&cluster).await);
@@ -294,7 +294,7 @@ async fn who_is_killed_between_the_booking_and_its_pods_loses_nothing() {
     controller.kill();
     // Others come first, and still do not get it.
     cluster.apply_as(Role::User, &job("other", 2, 8)).await.expect("a job");
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let elsewhere = until_bound(&cluster, "other", 2).await;
     assert!(booked.is_disjoint(&elsewhere), "{elsewhere:?} was booked");
     assert!(
@@ -303,14 +303,14 @@ async fn who_is_killed_between_the_booking_and_its_pods_loses_nothing() {
     );
     controller.kill();
     cluster.apply_as(Role::User, &job_for("train", 4)).await.expect("a job");
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     assert_eq!(until_bound(&cluster, "train", 4).await, booked);
     let all = claims(&cluster).await;
     assert!(all.is_superset(&bought) && all.len() <= 6, "{all:?}");
     controller.kill();
     // And once more: what was taken is not booked again, not even when those who took it are done by then.
     until_done(&cluster, "train", 4).await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let (reason, _) = until(&cluster, "train", "BookingExpired").await;
     assert_eq!(reason, "CapacityBookingConsumed");
     let now = claims(&cluster).await;
@@ -323,7 +323,7 @@ async fn who_is_killed_between_the_booking_and_its_pods_loses_nothing() {
 async fn room_is_kept_for_a_while_and_lost_with_its_node() {
     let Some(cluster) = small_cluster(3).await else { return };
     let Some(()) = cluster.define_or_skip(&[KIND]).await else { return };
-    let controller = Controller::start(&cluster, &["--no-lease", "--booking-seconds", "6"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false", "--booking-ttl", "6s"]);
     cluster.apply(&request("idle", 3, 8)).await.expect("a request");
     until(&cluster, "idle", "Provisioned").await;
     let waits = pod("stranger", 8, "", "", "");
@@ -332,7 +332,7 @@ async fn room_is_kept_for_a_while_and_lost_with_its_node() {
     assert_eq!(reason, "CapacityReservationTimeExpired");
     until_bound(&cluster, "stranger", 1).await;
     controller.kill();
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&request("unlucky", 2, 8)).await.expect("a request");
     until(&cluster, "unlucky", "Provisioned").await;
     // What is over stays over.
@@ -349,7 +349,7 @@ async fn room_is_kept_for_a_while_and_lost_with_its_node() {
 async fn pods_that_stand_alone_take_booked_room_one_by_one() {
     let Some(cluster) = small_cluster(2).await else { return };
     let Some(()) = cluster.define_or_skip(&[KIND]).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // They come before their request, and wait for it.
     let annotation = format!("{CONSUMES}: pair");
     cluster.apply_as(Role::User, &pod("mine-0", 8, "", &annotation, "")).await.expect("a pod");
@@ -383,7 +383,7 @@ async fn booked_room_is_taken_by_pods_that_an_operator_added_a_little_to() {
     let Some(cluster) = stage::cluster().await else { return };
     let Some(()) = cluster.define_or_skip(&[KIND]).await else { return };
     cluster.apply(POOL).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&request("room", 2, 8)).await.expect("a request");
     until(&cluster, "room", "Provisioned").await;
     let before = until_claims(&cluster, 2).await;
@@ -402,7 +402,7 @@ async fn booking_that_its_pods_cannot_use_is_released_and_the_mismatch_told() {
     let setup = Setup::bare().with(Part::ControllerManager).with(Part::Kwok);
     let Some(cluster) = stage::with_nodes(1, setup).await else { return };
     let Some(()) = cluster.define_or_skip(&[KIND]).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&request("room", 1, 8)).await.expect("a request");
     until(&cluster, "room", "Provisioned").await;
     // Of 64 CPUs on the booked node 60 are taken by another.

@@ -26,7 +26,7 @@ async fn waits(cluster: &Cluster, name: &str) {
         .until(&format!("{name} is told that it waits"), async || {
             assert_eq!(bound_of(cluster, name).await, 0, "{name} was started");
             let status = gang_status(cluster, name).await;
-            ["Waiting", "Impossible"].iter().any(|phase| status["phase"] == *phase).then_some(())
+            ["Waiting", "Infeasible"].iter().any(|phase| status["phase"] == *phase).then_some(())
         })
         .await;
 }
@@ -63,7 +63,7 @@ async fn taints_keep_gangs_off_and_labels_choose_their_nodes() {
     }
     let taint = json!({"key": "dedicated", "value": "gpu", "effect": "NoSchedule"});
     patch(&cluster, "kept", &json!({"spec": {"taints": [taint]}})).await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // Of the two nodes that its selector allows one is tainted, and both of it fit on the other.
     let ssd = "nodeSelector: {disk: ssd}";
     pair(&cluster, "first", 4, ssd).await;
@@ -111,7 +111,7 @@ async fn what_containers_take_together_decides_whether_a_pair_shares_a_node() {
     // One node with 64 cores: half of it is 32.
     let Some(cluster) = still(1, Setup::bare()).await else { return };
     cluster.apply(HEAVY).await.expect("a class");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let one = |name: &str, cpu: u32, more: &str| {
         format!("{{name: {name}, image: none, {more}resources: {{requests: {{cpu: {cpu}}}}}}}")
     };
@@ -157,7 +157,7 @@ async fn nodes_that_are_cordoned_or_not_ready_get_nobody_and_the_higher_of_two_g
     let Some(cluster) = still(2, Setup::bare()).await else { return };
     cluster.apply(HIGH).await.expect("a class");
     patch(&cluster, "n0", &json!({"spec": {"unschedulable": true}})).await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     pair(&cluster, "pair", 8, "").await;
     waits(&cluster, "pair").await;
     // One node for the other: that the cordon is lifted is seen by somebody who starts there.

@@ -12,7 +12,7 @@ use crate::stage::{bound_of, small_cluster};
 use crate::words::{owned, pod};
 
 const VOLCANO: [&str; 5] =
-    ["--no-lease", "--scheduler-name", "muster", "--scheduler-name", "volcano"];
+    ["--leader-elect=false", "--scheduler-name", "muster", "--scheduler-name", "volcano"];
 
 /// The lower one is written first.
 const QUEUES: &str = "
@@ -140,7 +140,7 @@ async fn seats_are_kept_for_members_that_are_made_after_others_run() {
     let Some(()) = cluster.define_or_skip(&["mpi-operator/kubeflow.org_mpijobs"]).await else {
         return;
     };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.until("a job", async || cluster.apply(MPI_JOB).await.ok()).await;
     for at in 0..2 {
         let worker = made(&format!("ring-worker-{at}"), "worker");

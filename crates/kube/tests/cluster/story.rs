@@ -17,7 +17,7 @@ use crate::words::{POOL, job};
 async fn eight_nodes_are_bought_together_and_eight_pods_start_together() {
     let Some(cluster) = stage::cluster().await else { return };
     cluster.apply(POOL).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply_as(Role::User, &job("train", 8, 8)).await.expect("a job");
     let claims: Api<NodeClaim> = Api::all(cluster.client(Role::Observer).await);
     until_claims(&cluster, 8).await;
@@ -82,10 +82,10 @@ async fn one_node_never_gets_ready(settings: &[&str]) -> Option<Observed> {
     // Nodes that take longer than ten seconds to show their GPUs are given up.
     let pool = POOL.replace(
         "idleAfter: 10s",
-        "idleAfter: 10s\n  patience: {launch: 1m, register: 1m, gpus: 10s}",
+        "idleAfter: 10s\n  timeouts: {launch: 1m, register: 1m, gpus: 10s}",
     );
     cluster.apply(&pool).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &[&["--no-lease"], settings].concat());
+    let _controller = Controller::start(&cluster, &[&["--leader-elect=false"], settings].concat());
     cluster.apply_as(Role::User, &job("train", 8, 8)).await.expect("a job");
     let spoiled = spoil_the_first_node(&cluster).await;
     cluster
@@ -134,7 +134,7 @@ async fn a_stock_out_in_one_pool_sends_the_whole_gang_to_another() {
         .replace("price: 98", "price: 50");
     cluster.apply(&cheap).await.expect("a pool");
     cluster.apply(POOL).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply_as(Role::User, &job("train", 4, 8)).await.expect("a job");
     cluster
         .until("all four pods are bound", async || (bound(&cluster).await == 4).then_some(()))

@@ -30,13 +30,13 @@ async fn warm_nodes_are_there_before_anybody_asks_and_are_replaced_when_they_are
     let Some(cluster) = stage::cluster().await else { return };
     let pool = POOL.replace("idleAfter: 10s", "idleAfter: 5s\n  warm: {nodes: 2}");
     cluster.apply(&pool).await.expect("a pool");
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let warm = until_claims(&cluster, 2).await;
     until_ready(&cluster, 2).await;
     assert_eq!(pool_says(&cluster, "/status/target/warm").await, Some(2.into()));
     // Whoever comes after a crash knows whose they are.
     controller.kill();
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     for name in ["one", "two"] {
         cluster.apply_as(Role::User, &pod(name, 8, "", "", "")).await.expect("a pod");
     }
@@ -66,7 +66,7 @@ async fn nodes_that_the_hour_asks_for_are_there() {
         "idleAfter: 5s\n  schedules: [{cron: '* * * * *', timezone: UTC, duration: 1h, nodes: 1}]",
     );
     cluster.apply(&pool).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     until_claims(&cluster, 1).await;
     until_ready(&cluster, 1).await;
     assert_eq!(pool_says(&cluster, "/status/target/scheduled").await, Some(1.into()));
@@ -79,7 +79,7 @@ async fn a_buffer_grows_with_what_is_used_and_goes_with_it() {
     let Some(cluster) = stage::cluster().await else { return };
     let pool = POOL.replace("idleAfter: 10s", "idleAfter: 5s\n  buffer: {percent: 50}");
     cluster.apply(&pool).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     for name in ["one", "two"] {
         cluster.apply_as(Role::User, &pod(name, 8, "", "", "")).await.expect("a pod");
     }
@@ -110,7 +110,7 @@ fn past() -> String {
         "metadata": {
             "name": "muster-demand-gpu",
             "namespace": "muster-system",
-            "labels": {"muster.sh/memory": "demand", "muster.sh/pool": "gpu"},
+            "labels": {"muster.sh/learned-state": "demand", "muster.sh/pool": "gpu"},
         },
         "data": {"since": since.to_string(), "until": until.to_string(), "arrivals": lines},
     });
@@ -134,7 +134,7 @@ async fn nodes_are_there_for_who_is_expected_and_what_was_learnt_outlives_the_le
     cluster.apply(&past()).await.expect("a note");
     let forecast = "idleAfter: 5s\n  forecast: {seasons: [24h], serviceLevel: 0.9, maxNodes: 4}";
     cluster.apply(&POOL.replace("idleAfter: 10s", forecast)).await.expect("a pool");
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     until_claims(&cluster, 2).await;
     until_ready(&cluster, 2).await;
     assert_eq!(pool_says(&cluster, "/status/target/expected").await, Some(2.into()));
@@ -143,7 +143,7 @@ async fn nodes_are_there_for_who_is_expected_and_what_was_learnt_outlives_the_le
     until_noted(&cluster, 141).await;
     controller.kill();
     // Whoever leads next counts on, and does not count twice.
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply_as(Role::User, &job("second", 1, 8)).await.expect("a job");
     until_noted(&cluster, 142).await;
 }

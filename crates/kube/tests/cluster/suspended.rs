@@ -58,7 +58,7 @@ async fn by_node(cluster: &Cluster, begin: &str) -> BTreeMap<String, i64> {
 async fn a_suspended_job_has_its_nodes_before_its_first_pod() {
     let Some(cluster) = stage::cluster().await else { return };
     cluster.apply(POOL).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply_as(Role::User, &suspended(&job("train", 4, 8))).await.expect("a job");
     let claims: Api<NodeClaim> = Api::all(cluster.client(Role::Observer).await);
     until_claims(&cluster, 4).await;
@@ -81,7 +81,7 @@ async fn a_suspended_job_has_its_nodes_before_its_first_pod() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_scheduler_binds_of_a_job_is_counted_once_and_where_it_is() {
     let Some(cluster) = still(2).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&others(&suspended(&job("large", 5, 4)))).await.expect("a job that does not fit");
     cluster.apply(&others(&suspended(&job("theirs", 2, 4)))).await.expect("a job");
     until_bound(&cluster, "theirs", 2).await;
@@ -104,7 +104,7 @@ async fn what_another_scheduler_binds_of_a_job_is_counted_once_and_where_it_is()
 async fn a_job_that_makes_way_is_suspended_again_and_comes_back() {
     let Some(cluster) = still(1).await else { return };
     cluster.apply(HIGH).await.expect("a class");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&suspended(&job("low", 2, 4))).await.expect("a job");
     until_bound(&cluster, "low", 2).await;
     assert_eq!(planned(&cluster, "low.job").await, by_node(&cluster, "low").await);
@@ -142,7 +142,7 @@ async fn a_controller_killed_before_it_lets_a_job_run_does_so_when_it_is_back() 
     cluster
         .until("the policy holds", async || (!may_run(&cluster, "late").await).then_some(()))
         .await;
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let where_to = cluster
         .until("it is written down where it goes", async || {
             Some(planned(&cluster, "late.job").await).filter(|planned| !planned.is_empty())
@@ -157,7 +157,7 @@ async fn a_controller_killed_before_it_lets_a_job_run_does_so_when_it_is_back() 
     cluster
         .until("the policy is gone", async || may_run(&cluster, "late").await.then_some(()))
         .await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     until_bound(&cluster, "late", 2).await;
     assert_eq!(by_node(&cluster, "late").await, where_to);
     assert_eq!(bound_of(&cluster, "first").await, 0);

@@ -59,7 +59,7 @@ fn states() -> Vec<State> {
     vec![
         waiting(false),
         waiting(true),
-        State::Impossible { why: "it cannot be".into() },
+        State::Infeasible { why: "it cannot be".into() },
         State::Provisioning { ready: 1, total: 4 },
         State::Admitted,
         State::Running { running: 3, succeeded: 1, failed: 0 },

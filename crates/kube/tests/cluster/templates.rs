@@ -54,7 +54,7 @@ async fn until_phase(cluster: &Cluster, name: &str, phase: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gang_with_templates_has_its_pods_made_and_comes_to_an_end() {
     let Some(cluster) = small_cluster(2).await else { return };
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let pods = pods(&cluster).await;
     cluster.apply(&gang("train")).await.expect("a gang");
     cluster
@@ -63,7 +63,7 @@ async fn a_gang_with_templates_has_its_pods_made_and_comes_to_an_end() {
     // One that is removed is made again, and takes its seat, whoever leads by then.
     cluster.excuse("default/train was left in part");
     controller.kill();
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     pods.delete("train-worker-1", &DeleteParams::default().grace_period(0)).await.expect("gone");
     cluster
         .until("it is made again", async || {
@@ -112,11 +112,11 @@ spec:
 #[tokio::test(flavor = "multi_thread")]
 async fn what_somebody_has_written_into_the_object_of_a_gang_is_theirs_and_stays() {
     let Some(cluster) = small_cluster(1).await else { return };
-    let controller = Controller::start(&cluster, &["--no-lease"]);
+    let controller = Controller::start(&cluster, &["--leader-elect=false"]);
     for name in ["half-0", "half-1"] {
         cluster.apply(&half(name)).await.expect("a pod");
     }
-    until_phase(&cluster, "pair", "Impossible").await;
+    until_phase(&cluster, "pair", "Infeasible").await;
     cluster.apply(&gang("pair").replace("min: 2", "min: 7")).await.expect("a gang");
     stage::remove_pods(&cluster, "half-").await;
     cluster

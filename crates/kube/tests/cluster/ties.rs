@@ -158,7 +158,7 @@ async fn a_port_of_a_node_is_taken_once() {
     let other = pod("other", 1, "", "", "nodeName: n0")
         .replace("schedulerName: muster", "schedulerName: another");
     cluster.apply(&with_port(&other, "hostPort: 8080")).await.expect("a pod");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     for at in 0..2 {
         let labels = format!("{GANG}: serve");
         let marks = format!("muster.sh/gang: serve, muster.sh/gang-size: '2', {LEAST}: '2'");
@@ -184,7 +184,7 @@ async fn a_port_of_a_node_is_taken_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_that_keep_away_from_their_like_get_a_node_each() {
     let Some(cluster) = small_cluster(2).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     gang(&cluster, "pair", "db", 2, &minds("db", HOST)).await;
     all_bound(&cluster, "pair-", 2).await;
     assert_eq!(nodes_of(&cluster, "pair-").await, ["n0", "n1"]);
@@ -207,7 +207,7 @@ async fn pods_that_keep_away_from_their_like_get_a_node_each() {
 async fn a_node_each_is_bought_for_pods_that_keep_away_from_their_like() {
     let Some(cluster) = stage::cluster().await else { return };
     cluster.apply(POOL).await.expect("a pool");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // Both would fit on one.
     gang(&cluster, "pair", "db", 2, &minds("db", HOST)).await;
     all_bound(&cluster, "pair-", 2).await;
@@ -218,7 +218,7 @@ async fn a_node_each_is_bought_for_pods_that_keep_away_from_their_like() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gang_goes_where_those_are_that_it_must_be_near() {
     let Some(cluster) = zones(&["a", "b", "b"]).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     gang(&cluster, "db", "db", 3, &near("web", ZONE)).await;
     says(&cluster, "db", "must be near pods with app=web").await;
     foreign(&cluster, "web", "web", "n1", 7, "").await;
@@ -243,7 +243,7 @@ async fn nobody_meets_whom_it_must_not_and_nobody_is_met_who_must_not_be() {
     // Both are there before the controller is, and would fit on any node: one decision for both.
     gang(&cluster, "left", "left", 1, &minds("right", HOST)).await;
     gang(&cluster, "right", "right", 1, "").await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     all_bound(&cluster, "left-", 1).await;
     all_bound(&cluster, "right-", 1).await;
     assert_ne!(nodes_of(&cluster, "left-").await, nodes_of(&cluster, "right-").await);
@@ -275,7 +275,7 @@ async fn nobody_meets_whom_it_must_not_and_nobody_is_met_who_must_not_be() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_must_be_spread_is_spread_or_says_why_not() {
     let Some(cluster) = zones(&["a", "b", "c"]).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // All six would fit on one node.
     gang(&cluster, "even", "even", 6, &spread("even", HOST, 1)).await;
     all_bound(&cluster, "even-", 6).await;
@@ -370,7 +370,7 @@ async fn selected(cluster: &Cluster) -> BTreeMap<String, String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_go_where_their_volumes_are() {
     let Some(cluster) = zones(&["a", "b"]).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&class("now", "Immediate")).await.expect("a class");
     for (name, mode) in [("data", "ReadWriteOnce"), ("single", "ReadWriteOncePod")] {
         cluster.apply(&claim(name, "now", mode)).await.expect("a claim");
@@ -408,7 +408,8 @@ async fn no_pod_is_bound_before_all_volumes_of_its_gang_are_made() {
             .expect("a claim");
     }
     // Five GPUs each, so that they cannot share a node.
-    let controller = Controller::start(&cluster, &["--no-lease", "--volume-seconds", "12"]);
+    let controller =
+        Controller::start(&cluster, &["--leader-elect=false", "--volume-binding-timeout", "12s"]);
     for at in 0..2 {
         let marks = format!("muster.sh/gang: train, muster.sh/gang-size: '2', {LEAST}: '2'");
         let labels = format!("{GANG}: train");
@@ -425,7 +426,7 @@ async fn no_pod_is_bound_before_all_volumes_of_its_gang_are_made() {
     assert_eq!(bound_of(&cluster, "train-").await, 0);
     // Killed in between, it goes on where it was.
     controller.kill();
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.until("both claims are told a node again", both).await;
     let told = selected(&cluster).await;
     let zone = |node: &str| if node == "n0" { "a" } else { "b" };
@@ -450,7 +451,7 @@ async fn cordons_other_schedulers_pods_gates_and_priorities_count() {
     let Some(cluster) = small_cluster(2).await else { return };
     patch_node(&cluster, "n0", json!({"spec": {"unschedulable": true}})).await;
     foreign(&cluster, "other", "other", "n1", 6, "").await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // Two of eight are left, beside six that another scheduler's pod has.
     cluster.apply(&pod("two", 2, "", "", "")).await.expect("a pod");
     all_bound(&cluster, "two", 1).await;

@@ -90,7 +90,7 @@ async fn who_waits_for_quota_or_for_nodes_of_muster_is_never_called_unschedulabl
     let Some(cluster) = cluster().await else { return };
     let reasons = Reasons::watch(&cluster).await;
     cluster.apply(QUEUE).await.expect("a queue");
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // Nothing is there: from zero, whoever brings nodes must be asked. A pool that cannot help silences nobody.
     submit(&cluster, &in_queue("first", 0, 1, "small")).await;
     cluster
@@ -130,7 +130,7 @@ async fn who_waits_for_quota_or_for_nodes_of_muster_is_never_called_unschedulabl
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_have_events_of_their_gang_also_while_members_are_missing() {
     let Some(cluster) = small_cluster(4).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     submit(&cluster, &in_queue("train", 0, 4, "default")).await;
     cluster
         .until("the pod says that members are missing", async || {
@@ -174,7 +174,7 @@ async fn pods_have_events_of_their_gang_also_while_members_are_missing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_makes_no_sense_says_so_and_nobody_else_is_stopped() {
     let Some(cluster) = small_cluster(1).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     let bad = POOL.replace(
         "idleAfter: 10s",
         "idleAfter: 10s\n  schedules: [{cron: '99 * * * *', duration: 1h, nodes: 1}]",
@@ -201,7 +201,7 @@ async fn an_object_that_makes_no_sense_says_so_and_nobody_else_is_stopped() {
     for (kind, name) in [("Pool", "gpu"), ("Queue", "orphan"), ("Topology", "second")] {
         cluster
             .until(&format!("{kind} {name} has an event"), async || {
-                events_of(&cluster, kind, name, "NotUnderstood").await.pop()
+                events_of(&cluster, kind, name, "InvalidSpec").await.pop()
             })
             .await;
     }
@@ -248,7 +248,7 @@ async fn pods_whose_status_patch_loses_a_race_are_told_again() {
     // What pods are told alone: their gang's own object is written before, and must not be what waits.
     proxy.set(Faults { pod_status_conflict: 1_000, ..Faults::NONE });
     let since = std::time::Instant::now();
-    let _controller = Controller::behind(&proxy, &cluster, &["--no-lease"]);
+    let _controller = Controller::behind(&proxy, &cluster, &["--leader-elect=false"]);
     for name in ["wide-0", "wide-1"] {
         let marks = "muster.sh/gang: wide, muster.sh/gang-size: '2'";
         cluster.apply(&pod(name, 8, "", marks, "")).await.expect("a pod");

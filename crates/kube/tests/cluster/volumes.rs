@@ -129,7 +129,7 @@ async fn a_gang_gets_the_nodes_whose_disks_its_claims_can_have() {
     for at in [0, 2, 3] {
         disk(&cluster, &format!("d{at}"), &format!("n{at}"), "20Gi").await;
     }
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     gang(&cluster, "train", 3).await;
     all_bound(&cluster, "train-", 3).await;
     let nodes: Vec<String> = places(&cluster, "train-").await.into_values().collect();
@@ -154,7 +154,7 @@ async fn with_a_disk_too_few_nobody_is_bound_and_no_disk_is_touched() {
     disk(&cluster, "d2", "n2", "5Gi").await;
     until_open(&cluster).await;
     let before: Vec<_> = volumes(&cluster).await.into_iter().map(|one| one.metadata).collect();
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     gang(&cluster, "train", 3).await;
     // One that asks for no volume shows that the controller has looked at everybody.
     cluster.apply(&pod("other", 1, "", "", "")).await.expect("a pod");
@@ -203,7 +203,8 @@ async fn killed_between_choosing_and_binding_the_next_one_goes_on_and_what_does_
         let open = Patch::Merge(json!({"status": {"phase": "Available"}}));
         all.patch_status(&name, &PatchParams::default(), &open).await.expect("open");
     }
-    let controller = Controller::start(&cluster, &["--no-lease", "--volume-seconds", "5"]);
+    let controller =
+        Controller::start(&cluster, &["--leader-elect=false", "--volume-binding-timeout", "5s"]);
     gang(&cluster, "train", 3).await;
     let three = async || (kept(&cluster).await.len() == 3).then_some(());
     cluster.until("a disk is kept for each", three).await;
@@ -222,7 +223,7 @@ async fn killed_between_choosing_and_binding_the_next_one_goes_on_and_what_does_
     cluster.until("a disk is kept for each again", three).await;
     controller.kill();
     let before = kept(&cluster).await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.until("the next one has a disk kept for each", three).await;
     let now = kept(&cluster).await;
     let is_same = |(claim, volume): (&String, &String)| now.get(claim) == Some(volume);
@@ -271,7 +272,7 @@ async fn a_node_that_attaches_one_volume_takes_one_pod_that_has_one() {
         .expect("a CSINode");
     attached(&cluster, "one").await;
     attached(&cluster, "two").await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.apply(&pod("one", 1, "", "", &uses("one"))).await.expect("a pod");
     all_bound(&cluster, "one", 1).await;
     cluster.apply(&pod("two", 1, "", "", &uses("two"))).await.expect("a pod");

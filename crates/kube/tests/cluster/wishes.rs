@@ -36,7 +36,7 @@ fn shares(nodes: &[String]) -> Vec<usize> {
 async fn who_wishes_to_be_near_a_pod_is_put_there_while_there_is_room() {
     let Some(cluster) = zones(&["a", "b", "b"]).await else { return };
     foreign(&cluster, "web", "web", "n2", 2, "").await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     gang(&cluster, "next", "next", 2, &near("web", HOST)).await;
     all_bound(&cluster, "next-", 2).await;
     assert_eq!(nodes_of(&cluster, "next-").await, ["n2", "n2"]);
@@ -52,7 +52,7 @@ async fn who_wishes_to_be_near_a_pod_is_put_there_while_there_is_room() {
 async fn who_wishes_not_to_meet_a_pod_meets_it_only_where_there_is_no_other_node() {
     let Some(cluster) = small_cluster(2).await else { return };
     foreign(&cluster, "web", "web", "n0", 2, "").await;
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // The node that is fuller would be taken first.
     gang(&cluster, "shy", "shy", 4, &away("web", HOST)).await;
     all_bound(&cluster, "shy-", 4).await;
@@ -65,7 +65,7 @@ async fn who_wishes_not_to_meet_a_pod_meets_it_only_where_there_is_no_other_node
 #[tokio::test(flavor = "multi_thread")]
 async fn members_are_on_different_nodes_where_there_is_room_and_share_where_there_is_not() {
     let Some(cluster) = zones(&["a", "a", "b"]).await else { return };
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // All of them would fit on one node.
     gang(&cluster, "three", "three", 3, &spread("three", HOST)).await;
     all_bound(&cluster, "three-", 3).await;
@@ -98,7 +98,7 @@ async fn pods_that_stand_for_themselves_are_spread_one_by_one() {
         let one = pod(&format!("web-{at}"), 1, "app: web", "", &spread("web", HOST));
         cluster.apply(&one).await.expect("a pod");
     }
-    let _controller = Controller::start(&cluster, &["--no-lease"]);
+    let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     all_bound(&cluster, "web-", 7).await;
     assert_eq!(shares(&nodes_of(&cluster, "web-").await), [2, 2, 3]);
 }

@@ -215,7 +215,7 @@ impl Daemon {
                         status.expected_start = start.map(stamp);
                     }
                     Verdict::Impossible { .. } => {
-                        set(GangPhase::Impossible, "Impossible", message, members(0, needs));
+                        set(GangPhase::Infeasible, "Infeasible", message, members(0, needs));
                     }
                 }
             }

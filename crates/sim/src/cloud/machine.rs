@@ -1,4 +1,4 @@
-//! The life of one machine, drawn when it is asked for.
+//! The lifecycle of one machine, drawn when it is requested.
 
 use muster_core::id::OfferingRef;
 use muster_core::order::ClaimFailure;
@@ -9,9 +9,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, LogNormal};
 use serde::{Deserialize, Serialize};
 
-use super::model::CloudModel;
+use crate::cloud::model::CloudModel;
 
-/// A step in a machine's life.
+/// A stage in the lifecycle of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Stage {
     /// The provider has started it.
@@ -24,24 +24,24 @@ pub enum Stage {
     Fails(ClaimFailure),
 }
 
-/// What a provider decided about one machine when it was asked for, and how far it is.
+/// A machine at its provider.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     pub(crate) offering: OfferingRef,
     pub(crate) billed_from: Option<Time>,
     pub(crate) released: bool,
-    /// Taken back by the provider; whatever was still to come of it does not come.
+    /// Reclaimed by the provider; its later stages do not come.
     pub(crate) reclaimed: bool,
-    /// When it was asked for.
-    pub(super) asked: Time,
-    /// When it shows its GPUs; never when it fails on the way.
-    pub(super) up: Option<Time>,
+    /// When it was requested.
+    pub(crate) asked: Time,
+    /// When it shows its GPUs; never when its boot fails.
+    pub(crate) up: Option<Time>,
     /// Since when it is stopped, or will be.
     pub(crate) stopped: Option<Time>,
-    /// Whether the provider has one machine less for it.
-    pub(super) held: bool,
+    /// Whether it takes a machine from the stock of the provider.
+    pub(crate) held: bool,
     /// Its own random numbers.
-    pub(super) rng: ChaCha8Rng,
+    pub(crate) rng: ChaCha8Rng,
 }
 
 impl Machine {
@@ -49,39 +49,38 @@ impl Machine {
     pub(crate) fn is_up(&self, now: Time) -> bool {
         self.up.is_some_and(|up| up <= now) && self.stopped.is_none()
     }
-    /// Whether it was given back or stopped.
+    /// Whether it was released or stopped.
     pub(crate) fn is_away(&self) -> bool {
         self.released || self.stopped.is_some()
     }
-    /// Whether the provider wants it back, and nobody has given it back yet.
+    /// Whether the provider wants it back, and it has not been released yet.
     pub(crate) fn is_wanted_back(&self) -> bool {
         !self.held && !self.is_away() && !self.reclaimed
     }
 }
 
-/// A provider that has none, or does not want to be asked so often, says so quickly.
+/// Stock-outs and throttling are answered quickly.
 const STOCK_OUT_ANSWER: Span = Span::secs(4);
 const THROTTLED_ANSWER: Span = Span::secs(3);
 
-/// What may go wrong with a machine whoever asks, drawn before anything else so that a machine's number alone
-/// decides it.
+/// The random faults of a machine, drawn before anything else so that its number alone decides them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Luck {
-    pub(super) throttled: bool,
+pub(crate) struct BootDraw {
+    pub(crate) throttled: bool,
     boot_failed: bool,
     gpus_missing: bool,
 }
 
-impl Luck {
-    pub(super) fn draw(rng: &mut ChaCha8Rng, model: &CloudModel) -> Self {
+impl BootDraw {
+    pub(crate) fn draw(rng: &mut ChaCha8Rng, model: &CloudModel) -> Self {
         Self {
             throttled: rng.random_bool(model.throttled),
             boot_failed: rng.random_bool(model.boot_failed),
             gpus_missing: rng.random_bool(model.gpus_missing),
         }
     }
-    /// How a machine that was granted fails.
-    pub(super) fn of_boot(self) -> Option<ClaimFailure> {
+    /// How the boot of a granted machine fails, if it does.
+    pub(crate) fn of_boot(self) -> Option<ClaimFailure> {
         match self {
             Self { boot_failed: true, .. } => Some(ClaimFailure::BootFailed),
             Self { gpus_missing: true, .. } => Some(ClaimFailure::GpusMissing),
@@ -90,8 +89,8 @@ impl Luck {
     }
 }
 
-/// What will become of a machine, and when: a boot that takes `median` all in all, with this fate.
-pub(super) fn life(
+/// The stages of a machine with their times: a boot that takes `median` in total, with this fate.
+pub(crate) fn life(
     rng: &mut ChaCha8Rng,
     now: Time,
     (spec, median): (&OfferingSpec, Span),
@@ -118,10 +117,10 @@ pub(super) fn life(
         Some(failure @ ClaimFailure::StockOut) => fails(STOCK_OUT_ANSWER, failure),
         Some(failure @ ClaimFailure::Throttled) => fails(THROTTLED_ANSWER, failure),
         Some(failure @ (ClaimFailure::BootFailed | ClaimFailure::Vanished)) => {
-            // Nobody hears from a machine that does not join; it is missed when the others are long there.
+            // A machine that does not join is silent; its failure shows when a good one would long be ready.
             vec![(launched, Stage::Launched), (overdue, Stage::Fails(failure))]
         }
-        // One less, and that is all it ever shows; nobody says so. Whether it is too small is not the provider's to say.
+        // One GPU less for ever, without an error. Whether it is too small is not the provider's decision.
         Some(ClaimFailure::GpusMissing | ClaimFailure::TooSmall) => {
             shows(spec.gpus.saturating_sub(1))
         }
@@ -129,8 +128,8 @@ pub(super) fn life(
     }
 }
 
-/// When a machine with such a life shows its GPUs.
-pub(super) fn up_at(life: &[(Time, Stage)]) -> Option<Time> {
+/// When a machine with these stages shows its GPUs.
+pub(crate) fn up_at(life: &[(Time, Stage)]) -> Option<Time> {
     let shows = |(at, stage): &(Time, Stage)| matches!(stage, Stage::Shows(_)).then_some(*at);
     life.iter().find_map(shows)
 }

@@ -1,245 +1,36 @@
-//! Clouds that boot, stock out and fail.
+//! Simulated clouds: machines that boot, stock out, fail and are reclaimed.
 //!
-//! Outages come with time and machines by number, each from random numbers of its own (`streams`), so that two
-//! strategies on one seed meet the same cloud whatever they ask for and when.
+//! Outages are drawn by time and machines by number, each from random numbers of its own (`random_streams`), so that two
+//! strategies on one seed meet the same cloud whatever they request and when.
+//!
+//! Read in this order: the model, the providers, one machine, stock and its outages, failures under load, and restoring a
+//! cloud after a restart.
 
-mod correlated;
-mod machine;
 mod model;
-mod recorded;
-mod resume;
+
+mod providers;
+
+mod machine;
+
+mod availability;
+mod correlated_outages;
 mod stock;
-mod streams;
 mod supply;
-mod wear;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod gang_failures;
 
-use muster_core::id::{ClaimId, OfferingRef};
-use muster_core::order::ClaimFailure;
-use muster_core::pool::PoolSpec;
-use muster_core::time::{Span, Time};
-use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
-use rustc_hash::FxHashMap;
+mod restore;
 
-pub use machine::Stage;
-pub use model::{CloudModel, Scripted, StockModel};
-pub use recorded::Availability;
-pub use resume::Remembered;
-pub use wear::Wear;
-
-pub(crate) use machine::Machine;
-
-use machine::Luck;
-use streams::Stream;
-use supply::Supply;
-
-/// Every provider of the simulation: pools in order of declaration, each with its own model.
-#[derive(Debug)]
-pub struct Cloud {
-    pools: Vec<(PoolSpec, CloudModel)>,
-    seed: u64,
-    supply: Supply,
-    failures: BTreeMap<OfferingRef, ChaCha8Rng>,
-    /// Machines asked for so far, per offering; the number of a machine decides its life.
-    asked: BTreeMap<OfferingRef, u32>,
-    /// The same per zone; scripts count on it.
-    asked_in: BTreeMap<Arc<str>, u32>,
-    pub(crate) machines: FxHashMap<ClaimId, Machine>,
-    calm: bool,
-}
-
-impl Cloud {
-    /// Providers for these pools, random from this seed.
-    pub fn new(pools: Vec<(PoolSpec, CloudModel)>, seed: u64) -> Self {
-        let supply = Supply::new(&pools, seed);
-        let (failures, machines) = (BTreeMap::new(), FxHashMap::default());
-        let (asked, asked_in) = (BTreeMap::new(), BTreeMap::new());
-        Self { pools, seed, supply, failures, asked, asked_in, machines, calm: false }
-    }
-    /// From here on nothing fails any more.
-    pub fn calm(&mut self) {
-        self.calm = true;
-    }
-    /// Every request in this region, or everywhere, is a stock-out until then.
-    pub fn out_of_stock(&mut self, region: Option<&str>, until: Time) {
-        self.supply.out_of_stock(region, until);
-    }
-
-    /// Asks for one machine; what will become of it and when. Asking again for the same claim changes nothing,
-    /// unless the provider said to ask again and the host has taken the claim out of `machines`.
-    pub fn request(
-        &mut self,
-        now: Time,
-        claim: ClaimId,
-        offering: OfferingRef,
-    ) -> Vec<(Time, Stage)> {
-        if self.machines.contains_key(&claim) {
-            return Vec::new();
-        }
-        let number = count(&mut self.asked, offering) - 1;
-        let mut rng = Stream::Machine(offering, number).open(self.seed);
-        let (pool, model) = &self.pools[usize::from(offering.pool.0)];
-        let spec = &pool.offerings[usize::from(offering.slot)];
-        let scripted = model.scripted(&spec.zone, count(&mut self.asked_in, spec.zone.clone()));
-        let luck = Luck::draw(&mut rng, model);
-        let (fate, sigma) = if self.calm {
-            self.supply.take_surely(offering);
-            (None, 0.0)
-        } else {
-            (fate(&mut self.supply, now, offering, scripted, luck), model.sigma)
-        };
-        let life = machine::life(&mut rng, now, (spec, spec.boot_time), (model, sigma), fate);
-        let machine = Machine {
-            offering,
-            billed_from: None,
-            released: false,
-            reclaimed: false,
-            asked: now,
-            up: machine::up_at(&life),
-            stopped: None,
-            held: !is_refusal(fate),
-            rng,
-        };
-        self.machines.insert(claim, machine);
-        life
-    }
-
-    /// Tells the provider to take a machine back; when it will be gone.
-    pub fn release(&mut self, now: Time, claim: ClaimId) -> Option<Time> {
-        let machine = self.machines.get_mut(&claim).filter(|machine| !machine.released)?;
-        machine.released = true;
-        give_back(&mut self.supply, now, machine);
-        Some(now + taking_leave(machine))
-    }
-
-    /// Stops a machine that is up, to be started again; when it is stopped. From then on it is not paid for,
-    /// and its place may be somebody else's.
-    pub fn stop(&mut self, now: Time, claim: ClaimId) -> Option<Time> {
-        let machine = self
-            .machines
-            .get_mut(&claim)
-            .filter(|machine| machine.is_up(now) && !machine.released && !machine.reclaimed)?;
-        machine.billed_from = None;
-        give_back(&mut self.supply, now, machine);
-        let stopped = now + taking_leave(machine);
-        machine.stopped = Some(stopped);
-        Some(stopped)
-    }
-
-    /// Starts a stopped machine again, in about `start_time`. It stays stopped when the offering is out of
-    /// stock at that moment: stopping gave its place away. Starting what is not stopped changes nothing.
-    pub fn start(&mut self, now: Time, claim: ClaimId, start_time: Span) -> Vec<(Time, Stage)> {
-        let Some(machine) = self.machines.get_mut(&claim).filter(|machine| !machine.released)
-        else {
-            return Vec::new();
-        };
-        let Some(stopped) = machine.stopped else { return Vec::new() };
-        let (pool, model) = &self.pools[usize::from(machine.offering.pool.0)];
-        let spec = &pool.offerings[usize::from(machine.offering.slot)];
-        let (fate, sigma) = if self.calm {
-            self.supply.take_surely(machine.offering);
-            (None, 0.0)
-        } else {
-            let granted = self.supply.take(now, machine.offering);
-            ((!granted).then_some(ClaimFailure::StockOut), model.sigma)
-        };
-        let from = if fate.is_some() { now } else { now.max(stopped) };
-        let boot = (spec, start_time);
-        let life = machine::life(&mut machine.rng, from, boot, (model, sigma), fate);
-        if fate.is_none() {
-            (machine.up, machine.stopped, machine.held) = (machine::up_at(&life), None, true);
-            machine.asked = now;
-        }
-        life
-    }
-
-    /// When a machine that has just come into service will fail, if ever.
-    pub fn failure(&mut self, now: Time, offering: OfferingRef) -> Option<Time> {
-        let mean = self.pools[usize::from(offering.pool.0)].1.mean_time_to_failure?;
-        let seed = self.seed;
-        let rng =
-            self.failures.entry(offering).or_insert_with(|| Stream::Failures(offering).open(seed));
-        let lasts = stock::exponential(rng, mean);
-        (!self.calm).then(|| now + lasts)
-    }
-
-    /// How long before a machine of this offering goes its customer is told.
-    pub fn notice(&self, offering: OfferingRef) -> Span {
-        self.pools[usize::from(offering.pool.0)].1.notice
-    }
-
-    /// Machines the provider takes back now, because by the record there are fewer than its customers have: the
-    /// youngest of an offering first. Each is named once; it is gone when the host says so.
-    pub fn reclaimed(&mut self, now: Time) -> Vec<ClaimId> {
-        let mut reclaimed = Vec::new();
-        for (offering, excess) in self.supply.overdrawn(now) {
-            let held = |(_, machine): &(&ClaimId, &mut Machine)| {
-                machine.held && machine.offering == offering && !self.calm
-            };
-            let mut held: Vec<_> = self.machines.iter_mut().filter(held).collect();
-            held.sort_unstable_by_key(|(claim, machine)| (machine.asked, **claim));
-            for (claim, machine) in held.into_iter().rev().take(excess as usize) {
-                give_back(&mut self.supply, now, machine);
-                reclaimed.push(*claim);
-            }
-        }
-        reclaimed
-    }
-
-    /// When, after `now`, machines will be taken back if nobody gives one back before.
-    pub fn next_reclaim(&self, now: Time) -> Option<Time> {
-        self.supply.next_overdrawn(now).filter(|_| !self.calm)
-    }
-}
-
-/// How a request ends: by the script, or by chance and what there is.
-fn fate(
-    supply: &mut Supply,
-    now: Time,
-    offering: OfferingRef,
-    scripted: Option<ClaimFailure>,
-    luck: Luck,
-) -> Option<ClaimFailure> {
-    if scripted.is_some() {
-        if !is_refusal(scripted) {
-            supply.take_surely(offering);
-        }
-        return scripted;
-    }
-    if luck.throttled {
-        return Some(ClaimFailure::Throttled);
-    }
-    if !supply.take(now, offering) {
-        return Some(ClaimFailure::StockOut);
-    }
-    luck.of_boot()
-}
-
-/// Whether there never is a machine.
-fn is_refusal(fate: Option<ClaimFailure>) -> bool {
-    matches!(fate, Some(ClaimFailure::StockOut | ClaimFailure::Throttled))
-}
-
-fn give_back(supply: &mut Supply, now: Time, machine: &mut Machine) {
-    if std::mem::take(&mut machine.held) {
-        supply.give_back(now, machine.offering);
-    }
-}
-
-/// How long a machine takes to shut down.
-fn taking_leave(machine: &mut Machine) -> Span {
-    Span::secs(machine.rng.random_range(5..40))
-}
-
-/// One more; how many there are with it.
-fn count<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K) -> u32 {
-    let number = counts.entry(key).or_default();
-    *number += 1;
-    *number
-}
+mod random_streams;
 
 #[cfg(test)]
 mod tests;
+
+pub use availability::Availability;
+pub use gang_failures::GangFailures;
+pub use machine::Stage;
+pub use model::{CloudModel, Scripted, StockModel};
+pub use providers::Cloud;
+pub use restore::Remembered;
+
+pub(crate) use machine::Machine;

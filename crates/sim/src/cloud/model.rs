@@ -1,4 +1,4 @@
-//! How a cloud behaves, as numbers.
+//! The model of a cloud: boot times, failure rates, stock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,48 +6,47 @@ use std::sync::Arc;
 use muster_core::order::ClaimFailure;
 use muster_core::time::Span;
 
-use super::recorded::Availability;
+use crate::cloud::availability::Availability;
 
-/// How long an offering has machines and how long it has none, on average. Its region and its provider going
-/// out as a whole is part of that.
+/// Mean time in stock and out of stock of an offering. Outages of its whole region and of its provider are part of that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StockModel {
-    /// Mean time with machines.
+    /// Mean time in stock.
     pub mean_up: Span,
-    /// Mean time without.
+    /// Mean time out of stock.
     pub mean_down: Span,
 }
 
 impl StockModel {
-    /// The share of time with machines; neither 0 nor 1, as nothing is for ever.
-    pub(super) fn share_up(self) -> f64 {
+    /// The share of time in stock; neither 0 nor 1.
+    pub(crate) fn share_up(self) -> f64 {
         let (up, down) = (self.mean_up.0.max(1) as f64, self.mean_down.0.max(1) as f64);
         up / (up + down)
     }
 }
 
-/// A failure that is part of a story: the n-th claim ever made in a zone fails this way.
+/// A scripted failure: the n-th claim ever made in a zone fails this way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scripted {
-    /// Where.
+    /// The zone.
     pub zone: Arc<str>,
-    /// Which claim, 1 for the first.
+    /// The number of the claim, 1 for the first.
     pub claim: u32,
-    /// How.
+    /// How it fails.
     pub fails: ClaimFailure,
 }
 
-/// How the machines of a pool come up and fail.
+/// How the machines of a pool boot and fail.
 ///
 /// The defaults are medians measured on public clouds: launch 150 s, join 45 s, GPUs visible 60 s later,
 /// log-normal with a sigma of 0.35.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CloudModel {
-    /// Median time from asking to a machine that runs.
+    /// Median time from request to launch.
     pub launch: Span,
-    /// Median time from there to a node that has joined.
+    /// Median time from there until the node has joined.
     pub register: Span,
-    /// Median time from there to all GPUs visible.
+    /// Median time from there until all GPUs are visible.
     pub gpus: Span,
     /// Spread of each, as the sigma of a log-normal; 0 is exact.
     pub sigma: f64,
@@ -55,18 +54,18 @@ pub struct CloudModel {
     pub boot_failed: f64,
     /// Chance that a node lacks a GPU for ever.
     pub gpus_missing: f64,
-    /// Chance that the provider answers a request with "not now, ask again".
+    /// Chance that the provider throttles a request, which is retried.
     pub throttled: f64,
     /// Stock-outs; none when absent.
     pub stock: Option<StockModel>,
-    /// Zones where the machines to be had were recorded; `stock` does not apply there. The record is of each
-    /// offering in the zone, not of all together.
+    /// Zones with recorded availability; `stock` does not apply there. The record is of each offering in the zone, not of
+    /// all together.
     pub recorded: BTreeMap<Arc<str>, Arc<Availability>>,
-    /// Mean time a machine in service lasts; for ever when absent.
+    /// Mean time until a machine in service fails; never when absent.
     pub mean_time_to_failure: Option<Span>,
-    /// How long before a machine in service fails, or is taken back, its customer is told; not at all when zero.
+    /// The notice before a machine in service fails or is reclaimed; none when zero.
     pub notice: Span,
-    /// Failures that are part of a story.
+    /// Scripted failures.
     pub script: Vec<Scripted>,
 }
 
@@ -90,8 +89,8 @@ impl Default for CloudModel {
 }
 
 impl CloudModel {
-    /// What the script says about this claim.
-    pub(super) fn scripted(&self, zone: &str, asked: u32) -> Option<ClaimFailure> {
+    /// The scripted failure of this claim, if there is one.
+    pub(crate) fn scripted(&self, zone: &str, asked: u32) -> Option<ClaimFailure> {
         let line = self.script.iter().find(|line| *line.zone == *zone && line.claim == asked);
         line.map(|line| line.fails)
     }

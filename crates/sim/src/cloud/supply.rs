@@ -1,4 +1,4 @@
-//! Who has machines at this moment: outages by model, by record and by decree.
+//! Which offerings are in stock at a time: outages by model, by record, and forced ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,38 +7,38 @@ use muster_core::id::{OfferingRef, PoolIdx};
 use muster_core::pool::PoolSpec;
 use muster_core::time::Time;
 
-use super::correlated::Parts;
-use super::model::CloudModel;
-use super::recorded::Availability;
-use super::stock::Stock;
-use super::streams::Stream;
+use crate::cloud::availability::Availability;
+use crate::cloud::correlated_outages::Parts;
+use crate::cloud::model::CloudModel;
+use crate::cloud::random_streams::Stream;
+use crate::cloud::stock::Stock;
 
-/// Every offering's machines, as its provider has them.
+/// The stock of every offering.
 #[derive(Debug)]
-pub(super) struct Supply {
+pub(crate) struct Supply {
     offerings: BTreeMap<OfferingRef, Source>,
     /// One per pool and region, in the order the offerings name them.
     regions: Vec<Stock>,
     /// One per pool.
     everywhere: Vec<Stock>,
-    /// Until when a region, or everything, has nothing by decree.
+    /// Until when a region, or everything, is forced out of stock.
     outages: BTreeMap<Option<Arc<str>>, Time>,
 }
 
-/// One offering's machines.
+/// The stock of one offering.
 #[derive(Debug)]
 struct Source {
     region: Arc<str>,
     kind: Kind,
-    /// Machines its customers have.
+    /// Machines its customers hold.
     out: u32,
 }
 
 #[derive(Debug)]
 enum Kind {
-    /// There is always another one.
+    /// Never out of stock.
     Endless,
-    /// In stock while its own, its region's and everybody's stock is; the last two by place.
+    /// In stock while its own, its region's and the provider's stock is; the last two by index.
     Modelled { own: Box<Stock>, region: usize, everywhere: usize },
     /// As many as were recorded.
     Recorded(Arc<Availability>),
@@ -46,7 +46,7 @@ enum Kind {
 
 impl Supply {
     /// The supply of these pools, random from this seed.
-    pub(super) fn new(pools: &[(PoolSpec, CloudModel)], seed: u64) -> Self {
+    pub(crate) fn new(pools: &[(PoolSpec, CloudModel)], seed: u64) -> Self {
         let mut supply = Self {
             offerings: BTreeMap::new(),
             regions: Vec::new(),
@@ -91,24 +91,24 @@ impl Supply {
         }
     }
 
-    /// Nothing can be had in this region, or anywhere, until then.
-    pub(super) fn out_of_stock(&mut self, region: Option<&str>, until: Time) {
+    /// Forces this region, or every region, out of stock until then.
+    pub(crate) fn out_of_stock(&mut self, region: Option<&str>, until: Time) {
         let known = self.outages.entry(region.map(Into::into)).or_insert(until);
         *known = until.max(*known);
     }
 
-    /// Takes one machine if there is one.
-    pub(super) fn take(&mut self, now: Time, at: OfferingRef) -> bool {
-        let has = !self.is_out_by_decree(now, at) && self.take_from_source(now, at);
+    /// Takes one machine if it is in stock.
+    pub(crate) fn take(&mut self, now: Time, at: OfferingRef) -> bool {
+        let has = !self.is_forced_out(now, at) && self.take_from_source(now, at);
         self.source(at).out += u32::from(has);
         has
     }
-    /// Takes one machine that is there whatever happens.
-    pub(super) fn take_surely(&mut self, at: OfferingRef) {
+    /// Takes one machine even if it is out of stock.
+    pub(crate) fn take_always(&mut self, at: OfferingRef) {
         self.source(at).out += 1;
     }
-    /// One machine is given back.
-    pub(super) fn give_back(&mut self, now: Time, at: OfferingRef) {
+    /// Returns one machine.
+    pub(crate) fn give_back(&mut self, now: Time, at: OfferingRef) {
         let source = self.source(at);
         source.out = source.out.saturating_sub(1);
         if let Kind::Modelled { own, .. } = &mut source.kind {
@@ -116,16 +116,16 @@ impl Supply {
         }
     }
 
-    /// Offerings whose customers have more machines than there are now, and how many too many.
-    pub(super) fn overdrawn(&self, now: Time) -> Vec<(OfferingRef, u32)> {
+    /// Offerings whose customers hold more machines than are available now, and how many too many.
+    pub(crate) fn overdrawn(&self, now: Time) -> Vec<(OfferingRef, u32)> {
         let excess = |(at, record, out): (_, &Availability, u32)| match record.at(now) {
             count if count < out => Some((at, out - count)),
             _ => None,
         };
         self.recorded().filter_map(excess).collect()
     }
-    /// When, after `now`, an offering will have fewer machines than its customers have.
-    pub(super) fn next_overdrawn(&self, now: Time) -> Option<Time> {
+    /// When, after `now`, an offering will have fewer machines than its customers hold.
+    pub(crate) fn next_overdrawn(&self, now: Time) -> Option<Time> {
         self.recorded().filter_map(|(_, record, out)| record.next_below(now, out)).min()
     }
 
@@ -136,7 +136,7 @@ impl Supply {
         })
     }
 
-    fn is_out_by_decree(&self, now: Time, at: OfferingRef) -> bool {
+    fn is_forced_out(&self, now: Time, at: OfferingRef) -> bool {
         let region = &self.offerings[&at].region;
         let concerns = |of: &Option<Arc<str>>| of.as_ref().is_none_or(|of| of == region);
         self.outages.iter().any(|(of, until)| now < *until && concerns(of))
@@ -157,7 +157,7 @@ impl Supply {
 
     /// Whether an offering that follows the model is in stock, be it with few left.
     #[cfg(test)]
-    pub(super) fn is_up(&mut self, now: Time, at: OfferingRef) -> bool {
+    pub(crate) fn is_up(&mut self, now: Time, at: OfferingRef) -> bool {
         let Kind::Modelled { own, region, everywhere } =
             &mut self.offerings.get_mut(&at).unwrap().kind
         else {

@@ -1,11 +1,13 @@
-//! The cloud alone: what it promises to every strategy, and its measured behaviour over long times.
+//! The cloud alone: independence of what a strategy requests, and its statistics over long times.
 
-use muster_core::id::PoolIdx;
+use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
 use muster_core::money::Money;
-use muster_core::pool::{OfferingSpec, PoolLimits};
+use muster_core::order::ClaimFailure;
+use muster_core::pool::{OfferingSpec, PoolLimits, PoolSpec};
 use muster_core::resource::NamedAmounts;
+use muster_core::time::{Span, Time};
 
-use super::*;
+use crate::cloud::{Availability, Cloud, CloudModel, Stage, StockModel};
 
 const STOCK: StockModel = StockModel { mean_up: Span::hours(10), mean_down: Span::hours(2) };
 
@@ -48,7 +50,7 @@ fn mins(mins: u64) -> Time {
     Time::ZERO + Span::mins(mins)
 }
 
-/// Asks for the machine of a claim; why there will be none, if so.
+/// Requests the machine of a claim; returns why it is refused, if it is.
 fn refused(cloud: &mut Cloud, now: Time, claim: u32, slot: u16) -> Option<ClaimFailure> {
     match cloud.request(now, ClaimId(claim), at(slot))[..] {
         [(_, Stage::Fails(failure))] => Some(failure),
@@ -61,7 +63,7 @@ fn recorded(counts: &[u32]) -> CloudModel {
     CloudModel { recorded: [("a".into(), record.into())].into(), ..CloudModel::default() }
 }
 
-/// Whether each of the three has machines, every twenty minutes for a long time.
+/// Whether each of the three is in stock, every twenty minutes for a long time.
 fn samples(seed: u64) -> Vec<[bool; 3]> {
     let mut cloud = cloud(CloudModel { stock: Some(STOCK), ..CloudModel::default() }, seed);
     let mut sample = |now| [0, 1, 2].map(|slot| cloud.supply.is_up(now, at(slot)));
@@ -69,7 +71,7 @@ fn samples(seed: u64) -> Vec<[bool; 3]> {
 }
 
 #[test]
-fn an_offering_is_out_as_long_as_its_model_says_region_and_provider_included() {
+fn offering_is_out_of_stock_as_modelled_region_and_provider_included() {
     let samples = samples(1);
     for slot in 0..3 {
         let out = samples.iter().filter(|up| !up[slot]).count() as f64 / samples.len() as f64;
@@ -82,7 +84,7 @@ fn an_offering_is_out_as_long_as_its_model_says_region_and_provider_included() {
 }
 
 #[test]
-fn zones_of_a_region_fail_together_as_measured_and_regions_less_so() {
+fn zones_of_a_region_are_correlated_as_measured_and_regions_less_so() {
     let samples = samples(2);
     let number = samples.len() as f64;
     let correlation = |one: usize, other: usize| {
@@ -99,7 +101,7 @@ fn zones_of_a_region_fail_together_as_measured_and_regions_less_so() {
 }
 
 #[test]
-fn those_who_ask_at_different_times_meet_the_same_outages() {
+fn requests_at_different_times_meet_the_same_outages() {
     let model = CloudModel { stock: Some(STOCK), ..CloudModel::default() };
     let (mut eager, mut patient) = (cloud(model.clone(), 7), cloud(model, 7));
     for step in 0..500 {
@@ -116,7 +118,7 @@ fn those_who_ask_at_different_times_meet_the_same_outages() {
 }
 
 #[test]
-fn the_nth_machine_of_an_offering_lives_the_same_life_whenever_it_is_asked_for() {
+fn nth_machine_of_an_offering_is_the_same_whenever_it_is_requested() {
     let model = CloudModel { boot_failed: 0.2, gpus_missing: 0.2, ..CloudModel::default() };
     let (mut one, mut other) = (cloud(model.clone(), 7), cloud(model, 7));
     for claim in 0..50 {
@@ -129,7 +131,7 @@ fn the_nth_machine_of_an_offering_lives_the_same_life_whenever_it_is_asked_for()
 }
 
 #[test]
-fn now_and_then_only_a_few_are_left_and_those_given_back_can_be_had_again() {
+fn sometimes_few_machines_are_left_and_released_ones_are_available_again() {
     let model = CloudModel { stock: Some(STOCK), ..CloudModel::default() };
     let mut few = 0;
     for seed in 0..200 {
@@ -149,7 +151,7 @@ fn now_and_then_only_a_few_are_left_and_those_given_back_can_be_had_again() {
 }
 
 #[test]
-fn a_recorded_zone_grants_what_was_recorded() {
+fn recorded_zone_grants_as_many_machines_as_recorded() {
     let mut cloud = cloud(recorded(&[2, 0, 3]), 1);
     let out = Some(ClaimFailure::StockOut);
     assert_eq!([0, 1, 2].map(|claim| refused(&mut cloud, mins(0), claim, 0)), [None, None, out]);
@@ -158,12 +160,12 @@ fn a_recorded_zone_grants_what_was_recorded() {
     assert_eq!([4, 5].map(|claim| refused(&mut cloud, mins(5), claim, 0)), [None, out]);
     assert_eq!(refused(&mut cloud, mins(15), 6, 0), out);
     assert_eq!([7, 8].map(|claim| refused(&mut cloud, mins(25), claim, 0)), [None, out]);
-    // It starts over: two are to be had again, and three are out.
+    // The record starts over: two are available again, and three are held.
     assert_eq!(refused(&mut cloud, mins(30), 9, 0), out);
 }
 
 #[test]
-fn the_youngest_machines_are_taken_back_when_there_are_fewer() {
+fn youngest_machines_are_reclaimed_when_the_record_drops() {
     let mut cloud = cloud(recorded(&[3, 1, 0]), 1);
     for claim in 0..3 {
         assert_eq!(refused(&mut cloud, mins(2 * u64::from(claim)), claim, 0), None);
@@ -173,16 +175,16 @@ fn the_youngest_machines_are_taken_back_when_there_are_fewer() {
     assert_eq!(cloud.reclaimed(mins(10)), [], "each is named once");
     let wanted_back = |claim| cloud.machines[&ClaimId(claim)].is_wanted_back();
     assert!(wanted_back(1) && !wanted_back(0));
-    // Giving back what was taken back gives nothing to anybody.
+    // Releasing a reclaimed machine returns nothing to the stock.
     assert!(cloud.release(mins(11), ClaimId(1)).is_some());
     assert_eq!(refused(&mut cloud, mins(11), 3, 0), Some(ClaimFailure::StockOut));
     assert_eq!(cloud.next_reclaim(mins(11)), Some(mins(20)));
-    cloud.calm();
+    cloud.stop_faults();
     assert_eq!((cloud.reclaimed(mins(20)), cloud.next_reclaim(mins(20))), (vec![], None));
 }
 
 #[test]
-fn an_outage_holds_in_its_region_until_it_ends() {
+fn forced_outage_holds_in_its_region_until_it_ends() {
     let mut cloud = cloud(CloudModel::default(), 1);
     cloud.out_of_stock(Some("west"), mins(10));
     cloud.out_of_stock(Some("west"), mins(5));
@@ -194,12 +196,12 @@ fn an_outage_holds_in_its_region_until_it_ends() {
     assert_eq!(refused(&mut cloud, mins(10), 3, 0), None);
     cloud.out_of_stock(None, mins(20));
     assert_eq!([4, 5].map(|claim| refused(&mut cloud, mins(19), claim, 2)), [out, out]);
-    cloud.calm();
+    cloud.stop_faults();
     assert_eq!(refused(&mut cloud, mins(19), 6, 2), None);
 }
 
 #[test]
-fn a_throttled_claim_can_be_asked_for_again() {
+fn throttled_claim_can_be_retried() {
     let mut cloud = cloud(CloudModel { throttled: 0.5, ..CloudModel::default() }, 1);
     let mut tries = Vec::new();
     for claim in (0..200).map(ClaimId) {
@@ -223,7 +225,7 @@ fn a_throttled_claim_can_be_asked_for_again() {
 }
 
 #[test]
-fn a_stopped_machine_comes_up_again_in_its_start_time() {
+fn stopped_machine_starts_again_in_its_start_time() {
     let model = CloudModel { sigma: 0.0, ..CloudModel::default() };
     let mut cloud = cloud(model, 1);
     let claim = ClaimId(0);
@@ -244,7 +246,7 @@ fn a_stopped_machine_comes_up_again_in_its_start_time() {
 }
 
 #[test]
-fn stopping_gives_the_place_away_and_starting_may_find_none() {
+fn stopped_machine_gives_up_its_place_and_may_not_start_again() {
     let mut cloud = cloud(recorded(&[1]), 1);
     assert_eq!(refused(&mut cloud, mins(0), 0, 0), None);
     assert_eq!(refused(&mut cloud, mins(30), 1, 0), Some(ClaimFailure::StockOut));

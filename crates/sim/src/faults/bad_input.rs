@@ -1,4 +1,4 @@
-//! Nonsense of every kind a host could be sent.
+//! Every kind of invalid input a host could be sent.
 
 use muster_core::gang::{Closeness, GangSpec, Provisioning, Request, RoleSpec};
 use muster_core::id::{ClaimId, GangId};
@@ -9,7 +9,7 @@ use muster_core::{Event, World};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// One kind of nonsense.
+/// One kind of invalid input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BadInput {
     UnknownQueue,
@@ -44,12 +44,12 @@ const KINDS: [BadInput; 13] = [
 ];
 
 impl BadInput {
-    /// Any kind.
+    /// A random kind.
     pub(crate) fn draw(rng: &mut ChaCha8Rng) -> Self {
         KINDS[rng.random_range(0..KINDS.len())]
     }
 
-    /// The nonsense itself.
+    /// The invalid event.
     pub(crate) fn event(self, world: &World) -> Event {
         let role = |min, max| RoleSpec {
             name: "worker".into(),

@@ -1,7 +1,7 @@
-//! Draws who may be disturbed and how, who can have more or fewer members, whose turns are how long, and which
-//! nodes fail again and again.
+//! Draws which gangs may be preempted and how, which are elastic, the time slices of queues, and which nodes fail again
+//! and again.
 //!
-//! All of it has random numbers of its own, so that a scenario without it is what it was.
+//! It has random numbers of its own, so that a scenario without it does not change.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use rand_chacha::ChaCha8Rng;
 use crate::host::{Outage, Setup};
 use crate::job::{Job, Nature};
 
-/// The stream of random numbers that is theirs.
+/// Their random stream.
 const STREAM: u64 = 3;
-/// And that of those for whom nobody is stopped.
-const GENTLE_STREAM: u64 = 7;
+/// The random stream of gangs that never preempt.
+const NEVER_PREEMPTS_STREAM: u64 = 7;
 
-/// Gives two thirds of all scenarios gangs that may be stopped, grow and shrink, queues that take turns and bear
-/// only so many evictions, notices, and nodes that fail and come back.
-pub(super) fn draw(seed: u64, setup: &mut Setup, hopeless: &[Arc<str>], storm_ends: Time) {
+/// Gives two thirds of all scenarios gangs that may be stopped, grow and shrink, queues with time slices and eviction
+/// budgets, termination notices, and nodes that fail and come back.
+pub(crate) fn draw(seed: u64, setup: &mut Setup, infeasible: &[Arc<str>], storm_ends: Time) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(STREAM);
     if rng.random_bool(1.0 / 3.0) {
@@ -29,13 +29,13 @@ pub(super) fn draw(seed: u64, setup: &mut Setup, hopeless: &[Arc<str>], storm_en
     }
     let elastic = [0.0, 0.3, 0.8][rng.random_range(0..3)];
     for job in &mut setup.jobs {
-        draw_standing(rng, &mut job.gang);
-        // Who can never run must not be able to with fewer members.
-        if rng.random_bool(elastic) && !hopeless.contains(&job.gang.name) {
+        draw_preemptibility(rng, &mut job.gang);
+        // An infeasible gang must not become feasible with fewer members.
+        if rng.random_bool(elastic) && !infeasible.contains(&job.gang.name) {
             draw_elastic(rng, job);
         }
     }
-    draw_gentle(seed, setup);
+    draw_never_preempting(seed, setup);
     setup.queues.iter_mut().for_each(|queue| draw_turns(rng, queue));
     for (_, model) in &mut setup.pools {
         if rng.random_bool(0.5) {
@@ -47,8 +47,8 @@ pub(super) fn draw(seed: u64, setup: &mut Setup, hopeless: &[Arc<str>], storm_en
     }
 }
 
-/// How important a gang is, whether it may be stopped, and what it saves.
-fn draw_standing(rng: &mut ChaCha8Rng, gang: &mut GangSpec) {
+/// The priority of a gang, whether it may be stopped, and what it saves.
+fn draw_preemptibility(rng: &mut ChaCha8Rng, gang: &mut GangSpec) {
     gang.priority = [0, 0, 10, 100, -5][rng.random_range(0..5)];
     let grace = match rng.random_range(0..3) {
         0 => Span::ZERO,
@@ -71,16 +71,16 @@ fn draw_standing(rng: &mut ChaCha8Rng, gang: &mut GangSpec) {
     };
 }
 
-/// Some gangs have nobody stopped for them, drawn apart so that all else is what it was.
-fn draw_gentle(seed: u64, setup: &mut Setup) {
+/// Some gangs never preempt; drawn from a stream of their own, so that the rest does not change.
+fn draw_never_preempting(seed: u64, setup: &mut Setup) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-    rng.set_stream(GENTLE_STREAM);
+    rng.set_stream(NEVER_PREEMPTS_STREAM);
     for job in &mut setup.jobs {
         job.gang.disruption.gentle = rng.random_bool(0.2);
     }
 }
 
-/// A gang that could do with fewer members than it was drawn with, and may not be what it says it is.
+/// A gang that can run with fewer members than it was drawn with, and may scale otherwise than it declares.
 fn draw_elastic(rng: &mut ChaCha8Rng, job: &mut Job) {
     for role in &mut job.gang.roles {
         role.min = rng.random_range(1..=role.min);
@@ -99,7 +99,7 @@ fn draw_turns(rng: &mut ChaCha8Rng, queue: &mut QueueSpec) {
     queue.evictions_per_hour = rng.random_bool(0.4).then(|| rng.random_range(0..6));
 }
 
-/// A few nodes of those there from the start go and come back, some of them again and again; some say so before.
+/// A few nodes that exist from the start fail and come back, some of them again and again; some give notice.
 fn draw_outages(rng: &mut ChaCha8Rng, setup: &mut Setup, storm_ends: Time) {
     if setup.nodes.is_empty() {
         return;

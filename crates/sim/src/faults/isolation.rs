@@ -1,9 +1,9 @@
-//! Draws a tenant that can count on some nodes beside others that declare whatever helps them, and checks that it has
+//! Draws a tenant with a guarantee beside tenants that declare whatever gives them an advantage, and checks that it gets
 //! its nodes in time.
 //!
-//! Nothing fails here, and nothing can be bought: what keeps the tenant from its guarantee is what the others declare.
-//! Those without a guarantee ask for any part of a node; those with one ask for whole nodes, since a guarantee counts
-//! GPUs and not nodes, and what they may keep could else be a little of each.
+//! Nothing fails here, and nothing can be bought: only the declarations of the others can keep the tenant from its
+//! guarantee. Tenants without a guarantee request any part of a node; those with one request whole nodes, since a guarantee
+//! counts GPUs and not nodes, and what they may keep could otherwise be a little of each.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,43 +18,43 @@ use muster_testkit::{Violation, build};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::Sabotage;
-use crate::host::{Happening, Setup, Sim, SimOptions, Step};
+use crate::faults::sabotage::Sabotage;
+use crate::host::{Setup, Sim, SimEvent, SimOptions, Step, Watcher};
 use crate::job::{Job, Nature};
 
-/// The stream of random numbers that is theirs.
+/// Their random stream.
 const STREAM: u64 = 8;
 /// GPUs of every node.
 const GPUS: u16 = 8;
-/// Nobody means it.
+/// A duration that no user means.
 const AGES: Span = Span::hours(24 * 365 * 100);
-/// How long after the last has come everything is looked at.
+/// How long the simulation runs after the last submission.
 const WATCHED: Span = Span::hours(12);
-/// Others leave as soon as their grace is over, and the planner is asked at every change.
+/// Victims leave as soon as their grace is over, and the planner runs at every change.
 const SLACK: Span = Span::mins(3);
 
-/// A tenant with a guarantee, and what it may expect.
+/// A tenant with a guarantee, and its longest wait.
 struct Tenancy {
     setup: Setup,
-    /// The tenant's gangs, which fit its guarantee all together.
+    /// The tenant's gangs, which all together fit its guarantee.
     own: Vec<Arc<str>>,
-    /// How long each of them waits at most.
+    /// The longest wait of each of them.
     within: Span,
     cancels: Vec<(Time, usize)>,
 }
 
 /// Broken promises of the world of one seed.
-pub(super) fn run(seed: u64, sabotage: Option<Sabotage>) -> Vec<Violation> {
+pub(crate) fn run(seed: u64, sabotage: Option<Sabotage>) -> Vec<Violation> {
     let Tenancy { setup, own, within, cancels } = draw(seed);
     let order = if seed.is_multiple_of(2) { QueueOrder::Muster } else { QueueOrder::Fair };
     let options =
-        SimOptions { seed, step: Step::Happening, check: true, sabotage, ..SimOptions::default() };
+        SimOptions { seed, step: Step::Event, check: true, sabotage, ..SimOptions::default() };
     let policy = Policy { order, ..Policy::default() };
     let mut sim = Sim::new(setup, policy, options).expect("drawn worlds are well formed");
     let stopped: Arc<Mutex<Vec<Violation>>> = Arc::default();
     sim.watch(watcher(own.clone(), stopped.clone()));
     for (at, job) in cancels {
-        sim.schedule(at, Happening::Cancel(job));
+        sim.schedule(at, SimEvent::Cancel(job));
     }
     let last = sim.jobs().iter().map(|job| job.submit).max().unwrap_or(Time::ZERO);
     let mut violations = Vec::new();
@@ -62,12 +62,12 @@ pub(super) fn run(seed: u64, sabotage: Option<Sabotage>) -> Vec<Violation> {
         sim.step();
         violations.extend(overdue(&sim, &own, within));
         violations.extend(sim.violations().iter().cloned());
-        violations.append(&mut stopped.lock().expect("nobody panics"));
+        violations.append(&mut stopped.lock().expect("no thread panics"));
     }
     violations
 }
 
-/// A gang of the tenant that has waited for longer than it may.
+/// A gang of the tenant that has waited for too long.
 fn overdue(sim: &Sim, own: &[Arc<str>], within: Span) -> Option<Violation> {
     let waits = |name: &Arc<str>| {
         let id = sim.world().gang_named(name)?;
@@ -85,8 +85,8 @@ fn overdue(sim: &Sim, own: &[Arc<str>], within: Span) -> Option<Violation> {
     own.iter().find_map(waits)
 }
 
-/// Finds gangs of the tenant that are stopped: it holds no more than it can count on.
-fn watcher(own: Vec<Arc<str>>, stopped: Arc<Mutex<Vec<Violation>>>) -> crate::host::Watcher {
+/// Reports stops of gangs of the tenant, which holds no more than its guarantee.
+fn watcher(own: Vec<Arc<str>>, stopped: Arc<Mutex<Vec<Violation>>>) -> Watcher {
     Box::new(move |at, world: &World, fact| {
         let Fact::GangStopped { gang, reason } = fact else { return };
         let Some(gang) = world.gang(*gang).filter(|gang| own.contains(&gang.spec.name)) else {
@@ -95,7 +95,7 @@ fn watcher(own: Vec<Arc<str>>, stopped: Arc<Mutex<Vec<Violation>>>) -> crate::ho
         let what =
             format!("{} is within its guarantee and was stopped: {reason:?}", gang.spec.name);
         let broken = Violation { promise: Promise::Isolation, at, what };
-        stopped.lock().expect("nobody panics").push(broken);
+        stopped.lock().expect("no thread panics").push(broken);
     })
 }
 
@@ -118,7 +118,7 @@ fn draw(seed: u64) -> Tenancy {
         left -= size;
         let name: Arc<str> = format!("tenant/gang-{}", own.len()).into();
         let gang = GangSpec { queue: "tenant".into(), ..gang(&name, size, GPUS) };
-        // Long, so that all of them are there at once.
+        // Long, so that all of them run at once.
         let submit = Time(rng.random_range(0..Span::hours(6).0 as i64));
         jobs.push(Job::new(gang, submit, AGES));
         own.push(name);
@@ -168,7 +168,7 @@ fn draw_queues(
     other.allowed.max_grace = Some(grace);
     let mut third = QueueSpec { weight: 1_000, ..QueueSpec::open("third") };
     third.allowed.max_grace = Some(grace);
-    // A queue is guaranteed what those below it are.
+    // The guarantee of a queue includes those of the queues below it.
     let below = if other.parent.is_some() { sure + theirs } else { sure };
     let org = parent.map(|name| QueueSpec { guaranteed: gpus(below), ..QueueSpec::open(&name) });
     org.into_iter().chain([tenant, other, third]).collect()
@@ -182,7 +182,7 @@ fn gang(name: &str, members: u32, gpus: u16) -> GangSpec {
     }
 }
 
-/// A gang that declares whatever may help it.
+/// A gang that declares whatever gives it an advantage.
 fn adversary(
     rng: &mut ChaCha8Rng,
     at: u32,

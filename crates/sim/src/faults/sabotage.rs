@@ -1,32 +1,32 @@
-//! Bugs planted in the host on purpose. The checkers must notice.
+//! Bugs that can be planted in the host. The checkers must detect them.
 
 use muster_testkit::promises::Promise;
 
 /// A planted bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sabotage {
-    /// The one that goes by the name of the promise it breaks.
+    /// The bug named after the promise it breaks.
     Against(Promise),
-    /// Gangs that save their work when told are stopped without being told.
+    /// Gangs that checkpoint on a signal are stopped without grace.
     NoGrace,
-    /// Gangs are stopped long after their grace is over.
+    /// Gangs stop long after their grace is over.
     Overstays,
     /// A gang that gives up members is left with fewer than its minimum.
     TakesTooMany,
-    /// Gangs are stopped for somebody whose order was never placed.
+    /// Victims are stopped for an order that was never placed.
     ForNobody,
-    /// Orders for which others were stopped are given up when all is ready.
+    /// Orders with victims are rolled back when all is ready.
     InVain,
-    /// The planner is not told how many evictions a queue bears.
+    /// The planner does not know the eviction budgets of queues.
     NoBudget,
-    /// The planner believes that every gang may be stopped at any time.
+    /// The planner takes every gang for preemptible at any time.
     NoProtection,
-    /// The planner is not told which nodes are about to go.
+    /// The planner does not see termination notices.
     NoNotice,
 }
 
 impl Sabotage {
-    /// Those that go by a name of their own.
+    /// Bugs with names of their own.
     pub const NAMED: [(&'static str, Sabotage); 8] = [
         ("no-grace", Sabotage::NoGrace),
         ("overstays", Sabotage::Overstays),
@@ -37,7 +37,7 @@ impl Sabotage {
         ("no-protection", Sabotage::NoProtection),
         ("no-notice", Sabotage::NoNotice),
     ];
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Sabotage::Against(promise) => promise.name(),

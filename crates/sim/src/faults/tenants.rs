@@ -1,6 +1,6 @@
-//! Draws what the tenants of a scenario can count on, what they are held to, and who is in a hurry.
+//! Draws the guarantees and limits of tenants, and deadlines of gangs.
 //!
-//! All of it has random numbers of its own, so that a scenario without tenants is what it was.
+//! It has random numbers of its own, so that a scenario without tenants does not change.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use rand_chacha::ChaCha8Rng;
 use crate::host::Setup;
 use crate::job::Job;
 
-/// The stream of random numbers that is the tenants'.
+/// Their random stream.
 const STREAM: u64 = 1;
 
-/// Gives guarantees to the queues of half of all scenarios, limits to their users, and hurry to their gangs.
-/// Gangs beyond what one user may have become hopeless.
-pub(super) fn draw(seed: u64, setup: &mut Setup, hopeless: &mut Vec<Arc<str>>) {
+/// Gives guarantees to the queues of half of all scenarios, limits to their users, and deadlines to their gangs.
+/// Gangs beyond the limit of their user become infeasible.
+pub(crate) fn draw(seed: u64, setup: &mut Setup, infeasible: &mut Vec<Arc<str>>) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(STREAM);
     if rng.random_bool(0.5) {
@@ -29,13 +29,13 @@ pub(super) fn draw(seed: u64, setup: &mut Setup, hopeless: &mut Vec<Arc<str>>) {
     draw_guarantees(rng, &mut setup.queues);
     for queue in 0..setup.queues.len() {
         if rng.random_bool(0.4) {
-            limit_users(rng, setup, queue, hopeless);
+            limit_users(rng, setup, queue, infeasible);
         }
     }
-    setup.jobs.iter_mut().for_each(|job| draw_hurry(rng, job));
+    setup.jobs.iter_mut().for_each(|job| draw_deadline(rng, job));
 }
 
-/// Weights, half-lives, and guarantees that can all be kept at once: each queue hands down a part of its own.
+/// Weights, half-lives, and guarantees that can all be kept at once: each queue divides a part of its own.
 fn draw_guarantees(rng: &mut ChaCha8Rng, queues: &mut [QueueSpec]) {
     let mut left: Vec<u64> = Vec::new();
     for i in 0..queues.len() {
@@ -58,22 +58,22 @@ fn draw_guarantees(rng: &mut ChaCha8Rng, queues: &mut [QueueSpec]) {
         if let Some(parent) = parent {
             left[parent] -= gpus * 1_000;
         }
-        // Without a guarantee of its own, it hands down what it may have at most.
+        // Without a guarantee of its own, it divides its limit.
         left.push(if gpus > 0 { gpus * 1_000 } else { most });
     }
 }
 
-/// Holds the users of a queue to what its largest gang asks for, or somewhat more; seldom to less.
+/// Limits the users of a queue to the request of its largest gang, or somewhat more; seldom to less.
 fn limit_users(
     rng: &mut ChaCha8Rng,
     setup: &mut Setup,
     queue: usize,
-    hopeless: &mut Vec<Arc<str>>,
+    infeasible: &mut Vec<Arc<str>>,
 ) {
     let Setup { queues, jobs, .. } = setup;
     let gangs = jobs.iter().map(|job| &job.gang);
     let gangs = gangs.filter(|gang| is_below(queues, &gang.queue, &queues[queue].name));
-    let gangs: Vec<_> = gangs.filter(|gang| !hopeless.contains(&gang.name)).collect();
+    let gangs: Vec<_> = gangs.filter(|gang| !infeasible.contains(&gang.name)).collect();
     let largest = |of: fn(&GangSpec) -> u64| gangs.iter().map(|gang| of(gang)).max().unwrap_or(0);
     let halves = [2, 2, 3, 4][rng.random_range(0..4)];
     let mut gpus = (largest(gpu_milli) * halves / 2).max(1_000);
@@ -85,7 +85,7 @@ fn limit_users(
         limit.amounts.insert(CPU.into(), (largest(cpu_milli) * halves / 2).max(1_000));
     }
     let over = gangs.iter().filter(|gang| gpu_milli(gang) > gpus);
-    hopeless.extend(over.map(|gang| gang.name.clone()));
+    infeasible.extend(over.map(|gang| gang.name.clone()));
     queues[queue].user_limit = limit;
 }
 
@@ -100,7 +100,7 @@ fn cpu_milli(gang: &GangSpec) -> u64 {
     gang.roles.iter().map(|role| each(role) * u64::from(role.min)).sum()
 }
 
-/// Whether a queue is another or stands somewhere below it.
+/// Whether a queue is another or a descendant of it.
 fn is_below(queues: &[QueueSpec], queue: &str, other: &str) -> bool {
     let named = |name: &str| queues.iter().find(|queue| *queue.name == *name);
     let mut path = std::iter::successors(named(queue), |queue| named(queue.parent.as_deref()?));
@@ -108,7 +108,7 @@ fn is_below(queues: &[QueueSpec], queue: &str, other: &str) -> bool {
 }
 
 /// A deadline, which may be generous, tight, or past before it begins, and a price for every hour of delay.
-fn draw_hurry(rng: &mut ChaCha8Rng, job: &mut Job) {
+fn draw_deadline(rng: &mut ChaCha8Rng, job: &mut Job) {
     if rng.random_bool(0.4) {
         let after = match rng.random_range(0..5) {
             0 => Span::ZERO,

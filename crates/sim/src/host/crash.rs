@@ -1,4 +1,4 @@
-//! The planner's process dies and comes back. The cluster and the clouds go on without it.
+//! Crash and restart of the planner's process. The cluster and the clouds go on without it.
 
 use muster_core::Fact;
 use muster_core::gang::Phase;
@@ -7,23 +7,23 @@ use muster_core::plan::{Action, StopReason};
 use muster_plan::world_for;
 use muster_testkit::promises::{Promise, Said};
 
-use super::Sim;
+use crate::host::sim::Sim;
 
 impl Sim {
-    /// Dies at the worst moment for this action: after writing it down, before doing it; or before either.
-    pub(super) fn crash_before(&mut self, action: Action) {
+    /// Crashes at the worst moment for this action: after logging it and before executing it, or before either.
+    pub(crate) fn crash_before(&mut self, action: Action) {
         self.crash_after = None;
-        // The written half is decided by the step count, so that both are met and a seed repeats it.
+        // The step count decides whether it is logged, so that both cases occur and a seed repeats them.
         if self.steps.is_multiple_of(2) {
-            self.intend(&action);
+            self.log_decision(&action);
         }
-        self.fact(&Fact::Crashed);
-        self.come_back();
+        self.note_fact(&Fact::Crashed);
+        self.restart();
         drop(action);
     }
 
-    /// Reads back what was written down, and settles what was left half done before anything else.
-    pub(super) fn come_back(&mut self) {
+    /// Rebuilds the World from the log, and completes what was left half done before anything else.
+    pub(crate) fn restart(&mut self) {
         if self.log.is_none() {
             return;
         }
@@ -40,12 +40,12 @@ impl Sim {
         }
         self.world = world;
         self.forecaster = Default::default();
-        self.finish_what_was_begun();
+        self.redo_logged_actions();
         self.audit();
     }
 
-    /// Every written decision is done again; done twice is done once.
-    fn finish_what_was_begun(&mut self) {
+    /// Executes every logged decision again; all of them are idempotent.
+    fn redo_logged_actions(&mut self) {
         let mut requests = Vec::new();
         let (mut releases, mut parks) = (Vec::new(), Vec::new());
         for (id, claim) in self.world.claims() {
@@ -89,8 +89,8 @@ impl Sim {
         }
     }
 
-    /// Lets the ledger compare what the World believes with what it has seen.
-    pub(super) fn audit(&mut self) {
+    /// Lets the ledger compare the World with the facts it has seen.
+    pub(crate) fn audit(&mut self) {
         let said = Said {
             gangs: self.world.gangs().map(|(id, gang)| (id, gang.submitted)).collect(),
             claims: self.world.claims().keys().copied().collect(),

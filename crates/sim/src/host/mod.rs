@@ -1,252 +1,32 @@
-//! The host in virtual time: takes happenings one by one, tells the World, asks the planner, and acts.
+//! The host in virtual time: takes events one by one, applies them to the World, runs the planner, and executes its
+//! actions.
+//!
+//! Read in this order: the simulation and what it starts from, its events, the planning cycle, executing actions, the
+//! gangs and the cluster that they run on, and crashes and planted bugs.
 
-mod begin;
 mod options;
+mod setup;
+mod sim;
 
-mod decide;
-mod happen;
+mod events;
+
+mod cycle;
 mod pyss;
 
-mod act;
-mod leave;
-mod machines;
-mod members;
-mod nodes;
-mod owners;
-mod resize;
+mod actions;
 
-mod progress;
-mod whims;
-mod work;
+mod cluster;
+mod gangs;
 
 mod crash;
-mod tamper;
+mod planted_bugs;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
-use muster_core::event::Refusal;
-use muster_core::gang::Seat;
-use muster_core::id::GangId;
-use muster_core::node::NodeSpec;
-use muster_core::order::Claim;
-use muster_core::plan::Plan;
-use muster_core::time::Time;
-use muster_core::topology::Levels;
-use muster_core::{Event, Fact, World};
-use muster_forecast::Forecaster;
-use muster_plan::{Policy, Why, plan, why};
-use muster_testkit::promises::Promise;
-use muster_testkit::{Ledger, Violation};
-use rustc_hash::FxHashMap;
-
-pub use begin::Setup;
-pub(crate) use happen::Happening;
-pub use nodes::Outage;
+pub use cluster::Outage;
 pub use options::{SimOptions, Step};
+pub use setup::Setup;
+pub use sim::{Sim, Watcher};
 
-use crate::accounts::Accounts;
-use crate::agenda::Agenda;
-use crate::barrier::Barrier;
-use crate::cloud::{Cloud, Wear};
-use crate::job::Job;
-use crate::record::Recorder;
-use leave::Leaving;
-use progress::Progress;
-
-/// A gang's members as the cluster knows them; survives a crash of the planner.
-#[derive(Clone, Debug)]
-struct Running {
-    seats: Vec<Seat>,
-    /// Which start this is: an end that was scheduled for an earlier start is void.
-    epoch: u32,
-}
-
-/// Called with every fact, for those who watch live.
-pub type Watcher = Box<dyn FnMut(Time, &World, &Fact)>;
-
-/// One simulation.
-pub struct Sim {
-    now: Time,
-    world: World,
-    policy: Policy,
-    options: SimOptions,
-    agenda: Agenda<Happening>,
-    cloud: Cloud,
-    wear: Option<Wear>,
-    jobs: Vec<Job>,
-    job_of: FxHashMap<GangId, usize>,
-    barrier: Option<Barrier>,
-    running: FxHashMap<GangId, Running>,
-    leaving: BTreeMap<GangId, Leaving>,
-    progress: FxHashMap<GangId, Progress>,
-    standing: Vec<NodeSpec>,
-    outages: Vec<Outage>,
-    starts: u32,
-    wake_at: Option<Time>,
-    reclaim_at: Option<Time>,
-    forecaster: Forecaster,
-    ledger: Option<Ledger>,
-    accounts: Accounts,
-    recorder: Option<Recorder>,
-    watcher: Option<Watcher>,
-    /// What the planner's process has written down; kept only where it may crash.
-    log: Option<Vec<(Time, Event)>>,
-    levels: Levels,
-    crash_after: Option<u32>,
-    last_plan: Plan,
-    steps: u64,
-    unfinished: usize,
-}
-
-impl std::fmt::Debug for Sim {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sim")
-            .field("now", &self.now)
-            .field("steps", &self.steps)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Sim {
-    /// Shows every fact to somebody as it happens.
-    pub fn watch(&mut self, watcher: Watcher) {
-        self.watcher = Some(watcher);
-    }
-
-    /// Shows nothing to anybody from here on, and gives the watcher back.
-    pub fn watch_nobody(&mut self) -> Option<Watcher> {
-        self.watcher.take()
-    }
-
-    /// The time of the next happening, if anything is still to come.
-    pub fn next_at(&self) -> Option<Time> {
-        self.agenda.next_at()
-    }
-
-    /// Lets the next happening happen (or all of the next instant) and does all that follows from it.
-    /// `false` when nothing is left to happen.
-    pub fn step(&mut self) -> bool {
-        if self.options.step == Step::Pyss && self.agenda.next_at().is_some() {
-            self.step_as_pyss();
-            self.after_step();
-            self.steps += 1;
-            return true;
-        }
-        let Some((at, first)) = self.agenda.pop() else { return false };
-        self.now = at;
-        self.happen(first);
-        if self.options.step == Step::Instant {
-            while self.agenda.next_at() == Some(at) {
-                let (_, next) = self.agenda.pop().expect("just peeked");
-                self.happen(next);
-            }
-        }
-        self.decide();
-        self.after_step();
-        self.steps += 1;
-        true
-    }
-
-    /// Runs until every job is over and every pool node is given back, or until `until`.
-    pub fn run(&mut self, until: Time) {
-        while self.next_at().is_some_and(|at| at <= until) && !self.is_over() {
-            self.step();
-        }
-        self.close();
-    }
-
-    /// Brings the accounts of what is still there up to now; for those who step by themselves.
-    pub fn close(&mut self) {
-        self.accounts.close(self.now);
-    }
-
-    /// Whether every job is over and nothing bought is left but what pools keep ahead of need.
-    pub fn is_over(&self) -> bool {
-        let kept = |claim: &Claim| self.world.pools()[claim.offering.pool].spec.keeps_nodes();
-        self.unfinished == 0 && self.world.claims().values().all(kept)
-    }
-
-    /// The current time.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-    /// Steps taken.
-    pub fn steps(&self) -> u64 {
-        self.steps
-    }
-    /// Jobs that are not over yet.
-    pub fn unfinished(&self) -> usize {
-        self.unfinished
-    }
-    /// The World as the planner sees it.
-    pub fn world(&self) -> &World {
-        &self.world
-    }
-    /// Where every gang stands now, whether or not the planner was asked to say so as it went.
-    pub fn explain(&self) -> Plan {
-        plan(&self.world, self.now, &Policy { explain: true, ..self.policy.clone() })
-    }
-    /// Where one gang stands now, and what would change that.
-    pub fn why(&self, gang: GangId) -> Option<Why> {
-        why(&self.world, self.now, &self.policy, gang)
-    }
-    /// The plan of the last step.
-    pub fn last_plan(&self) -> &Plan {
-        &self.last_plan
-    }
-    /// Broken promises so far; none when nobody checks.
-    pub fn violations(&self) -> &[Violation] {
-        self.ledger.as_ref().map_or(&[], Ledger::violations)
-    }
-    /// What happened, in numbers.
-    pub fn accounts(&self) -> &Accounts {
-        &self.accounts
-    }
-    /// The recording, if one was asked for.
-    pub fn recorder_mut(&mut self) -> Option<&mut Recorder> {
-        self.recorder.as_mut()
-    }
-    /// What the jobs are.
-    pub fn jobs(&self) -> &[Job] {
-        &self.jobs
-    }
-    /// From here on nothing fails: no stock-outs, no bad boots, no failing nodes, no crashes, no bad input.
-    pub fn calm(&mut self) {
-        self.cloud.calm();
-        self.crash_after = None;
-        self.agenda.retain(|happening| !happening.is_fault());
-        self.take_back_notices();
-    }
-
-    /// Tells the World something that has happened, and writes it down.
-    fn tell(&mut self, event: Event) -> Result<(), Refusal> {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.event(self.now, &event);
-        }
-        let result = self.world.apply(self.now, &event);
-        if let (Ok(()), Some(log)) = (&result, &mut self.log) {
-            log.push((self.now, event));
-        }
-        result
-    }
-
-    fn fact(&mut self, fact: &Fact) {
-        if let Some(ledger) = &mut self.ledger {
-            ledger.note(self.now, fact);
-        }
-        self.accounts.note(self.now, fact);
-        if let Some(watcher) = &mut self.watcher {
-            watcher(self.now, &self.world, fact);
-        }
-    }
-
-    fn break_promise(&mut self, promise: Promise, what: String) {
-        let at = self.now;
-        if let Some(ledger) = &mut self.ledger {
-            ledger.report(Violation { promise, at, what });
-        }
-    }
-}
+pub(crate) use events::SimEvent;

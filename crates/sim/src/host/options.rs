@@ -1,36 +1,36 @@
-//! How a simulation is run.
+//! Options of a simulation.
 
 use crate::faults::Sabotage;
 use crate::record::Recorder;
 
-/// How much happens before the planner is asked.
+/// How many events are handled before the planner runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Step {
-    /// Everything of one instant; what live hosts do, and fast.
+    /// All events of one instant; what live hosts do, and fast.
     #[default]
     Instant,
-    /// One happening: the planner sees every intermediate state.
-    Happening,
+    /// One event: the planner sees every intermediate state.
+    Event,
     /// One instant in the order of pyss, the simulator behind the published backfilling results.
     Pyss,
 }
 
-/// How a simulation is run.
+/// Options of a simulation.
 #[derive(Debug, Default)]
 pub struct SimOptions {
-    /// Where randomness starts.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// How much happens before the planner is asked.
+    /// How many events are handled before the planner runs.
     pub step: Step,
     /// Whether promises are checked after every step.
     pub check: bool,
     /// Where every event and plan is written for a replay.
     pub recorder: Option<Recorder>,
-    /// Whether the planner's process may crash, so that what it writes down must be kept.
+    /// Whether the planner's process may crash, so that its log must be kept.
     pub may_crash: bool,
     /// For each job, which group it belongs to: members of a group only make progress once all of them run.
     pub barrier: Option<Vec<usize>>,
-    /// Break this promise on purpose, to see that it is noticed.
+    /// A planted bug that breaks a promise, to prove that the checkers detect it.
     pub sabotage: Option<Sabotage>,
     /// Check for first come, first served whatever the policy.
     pub expect_fifo: bool,

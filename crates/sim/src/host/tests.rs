@@ -1,4 +1,4 @@
-//! What the host does with what it is told, without a planner: every action here is made by hand.
+//! How the host executes actions, without a planner: every action here is made by hand.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,10 @@ use muster_core::time::{Span, Time};
 use muster_plan::Policy;
 use muster_testkit::build;
 
-use super::{Outage, Setup, Sim, SimOptions};
+use crate::host::cluster::nodes::Outage;
+use crate::host::options::SimOptions;
+use crate::host::setup::Setup;
+use crate::host::sim::Sim;
 use crate::job::{Job, Nature};
 
 const GANG: GangId = GangId(0);
@@ -41,7 +44,7 @@ fn saving() -> Job {
     Job::new(gang, Time::ZERO, Span::mins(60))
 }
 
-/// A gang of one to four whole nodes that takes an hour with four, and stands still for a minute when its members
+/// A gang of one to four whole nodes that takes an hour with four, and pauses for a minute when its members
 /// change.
 fn elastic(efficiency: u16) -> Job {
     let mut gang = build::gang("a", 1, 8);
@@ -77,29 +80,35 @@ impl Stage {
         stage.drift(0);
         stage
     }
-    /// Lets everything happen up to an instant, with nobody to decide anything.
+    /// Handles all events up to an instant, without planning.
     fn drift(&mut self, mins: u64) {
-        while self.sim.agenda.next_at().is_some_and(|next| next <= at(mins)) {
-            let (now, what) = self.sim.agenda.pop().expect("just peeked");
+        while self.sim.event_queue.next_at().is_some_and(|next| next <= at(mins)) {
+            let (now, what) = self.sim.event_queue.pop().expect("just peeked");
             self.sim.now = now;
-            self.sim.happen(what);
+            self.sim.handle(what);
         }
         self.sim.now = at(mins);
     }
-    fn act(&mut self, action: Action) {
+    fn execute(&mut self, action: Action) {
         let group = ActionGroup { gang: Some(GANG), actions: vec![action] };
-        self.sim.act(&Plan { groups: vec![group], ..Plan::default() });
+        self.sim.execute(&Plan { groups: vec![group], ..Plan::default() });
     }
     fn admit(&mut self, nodes: &[u32]) {
-        self.act(Action::Admit { gang: GANG, seats: nodes.iter().copied().map(seat).collect() });
+        self.execute(Action::Admit {
+            gang: GANG,
+            seats: nodes.iter().copied().map(seat).collect(),
+        });
     }
     fn resize(&mut self, nodes: &[u32]) {
-        self.act(Action::Resize { gang: GANG, seats: nodes.iter().copied().map(seat).collect() });
+        self.execute(Action::Resize {
+            gang: GANG,
+            seats: nodes.iter().copied().map(seat).collect(),
+        });
     }
     fn stop(&mut self, reason: StopReason) {
-        self.act(Action::Stop { gang: GANG, reason });
+        self.execute(Action::Stop { gang: GANG, reason });
     }
-    /// What happened, in minutes.
+    /// The facts so far, with times in minutes.
     fn told(&self) -> Vec<String> {
         self.told.borrow().clone()
     }
@@ -142,7 +151,7 @@ fn stopped_and_started_again(job: Job, mins: u64, reason: StopReason) -> Stage {
 }
 
 #[test]
-fn who_saves_when_told_works_until_it_has_saved_and_loses_nothing() {
+fn gang_that_saves_on_a_signal_works_until_then_and_loses_nothing() {
     let stage = stopped_and_started_again(saving(), 25, MOVED);
     let told = stage.told();
     let stopped: f64 = told[6].split(' ').next().and_then(|at| at.parse().ok()).expect("a time");
@@ -154,7 +163,7 @@ fn who_saves_when_told_works_until_it_has_saved_and_loses_nothing() {
 }
 
 #[test]
-fn who_saves_by_itself_loses_what_came_after() {
+fn gang_that_saves_periodically_loses_the_work_since() {
     let mut job = saving();
     let checkpoint = job.gang.disruption.checkpoint.as_mut().expect("it saves");
     checkpoint.signal = None;
@@ -167,7 +176,7 @@ fn who_saves_by_itself_loses_what_came_after() {
 }
 
 #[test]
-fn who_saves_nothing_begins_anew() {
+fn gang_without_checkpoints_starts_from_the_beginning() {
     let mut job = saving();
     job.gang.disruption.checkpoint = None;
     let stage = stopped_and_started_again(job, 25, MOVED);
@@ -175,20 +184,20 @@ fn who_saves_nothing_begins_anew() {
 }
 
 #[test]
-fn a_lost_node_leaves_no_time_to_save() {
+fn lost_node_leaves_no_time_to_save() {
     let stage = stopped_and_started_again(saving(), 25, StopReason::NodeLost(NodeIdx(0)));
     assert_eq!(stage.told()[3], "25.0 off n0");
     assert_eq!(stage.end(), at(30 + 2 + 40));
 }
 
 #[test]
-fn a_node_lost_in_the_grace_ends_it() {
+fn lost_node_ends_the_grace_period() {
     let outage = Outage { node: 1, at: at(25), notice: Span::ZERO, lasts: None };
     let mut stage = Stage::with_outages(saving(), vec![outage]);
     stage.admit(&[0, 1]);
     stage.drift(24);
     stage.stop(MOVED);
-    assert!(stage.sim.leaving.contains_key(&GANG), "this seed takes its time");
+    assert!(stage.sim.grace_periods.contains_key(&GANG), "this seed takes its time");
     stage.drift(25);
     assert_eq!(stage.last(), "25.0 stopped Moved", "{:?}", stage.told());
     stage.admit(&[2, 3]);
@@ -196,7 +205,7 @@ fn a_node_lost_in_the_grace_ends_it() {
 }
 
 #[test]
-fn who_is_done_within_its_grace_is_done() {
+fn gang_that_ends_within_its_grace_is_done() {
     let mut job = saving();
     job.run = Span::mins(25) + Span::secs(1);
     let mut stage = Stage::new(job);
@@ -205,18 +214,18 @@ fn who_is_done_within_its_grace_is_done() {
     stage.stop(MOVED);
     stage.drift(60);
     assert_eq!(stage.last(), "25.0 ended");
-    assert_eq!((stage.sim.unfinished(), stage.sim.leaving.len()), (0, 0));
+    assert_eq!((stage.sim.unfinished(), stage.sim.grace_periods.len()), (0, 0));
 }
 
 #[test]
-fn a_crash_in_the_grace_changes_nothing() {
+fn crash_in_a_grace_period_changes_nothing() {
     let undisturbed = stopped_and_started_again(saving(), 25, MOVED).told();
     let mut stage = Stage::new(saving());
     stage.admit(&[0, 1]);
     stage.drift(25);
     stage.stop(MOVED);
     for _ in 0..2 {
-        stage.sim.come_back();
+        stage.sim.restart();
     }
     stage.drift(30);
     stage.admit(&[2, 3]);
@@ -224,15 +233,15 @@ fn a_crash_in_the_grace_changes_nothing() {
 }
 
 #[test]
-fn what_was_written_down_and_not_done_is_done_after_a_crash() {
+fn logged_actions_are_executed_after_a_crash() {
     let mut stage = Stage::new(elastic(1_000));
     stage.admit(&[0]);
     stage.drift(20);
-    stage.sim.intend(&Action::Resize { gang: GANG, seats: vec![seat(0), seat(1)] });
-    stage.sim.come_back();
+    stage.sim.log_decision(&Action::Resize { gang: GANG, seats: vec![seat(0), seat(1)] });
+    stage.sim.restart();
     assert_eq!(stage.told()[2..], ["20.0 resizing 1 to 2", "20.0 on n1", "20.0 resized"]);
-    stage.sim.intend(&Action::Stop { gang: GANG, reason: MOVED });
-    stage.sim.come_back();
+    stage.sim.log_decision(&Action::Stop { gang: GANG, reason: MOVED });
+    stage.sim.restart();
     assert_eq!(stage.last(), "20.0 stopped Moved");
 }
 
@@ -253,7 +262,7 @@ fn more_members_are_faster_after_a_pause() {
 }
 
 #[test]
-fn diminishing_returns_are_those_of_the_job_whatever_it_declares() {
+fn true_speed_up_applies_whatever_a_job_declares() {
     let mut job = elastic(1_000);
     job.nature.efficiency = Some(800);
     let mut stage = Stage::new(job);
@@ -267,7 +276,7 @@ fn diminishing_returns_are_those_of_the_job_whatever_it_declares() {
 }
 
 #[test]
-fn members_that_are_given_up_work_until_they_have_saved() {
+fn removed_members_work_until_they_have_saved() {
     let mut job = elastic(1_000);
     job.gang.disruption = saving().gang.disruption;
     let mut stage = Stage::new(job);
@@ -280,7 +289,7 @@ fn members_that_are_given_up_work_until_they_have_saved() {
     let told = stage.told();
     assert!(told[6].ends_with("off n3") && told[7].ends_with("resized"), "{told:?}");
     let end = stage.end();
-    // All four work for up to five minutes more; then a minute of standing still, and three do the rest.
+    // All four work for up to five minutes more; then a minute of pause, and three do the rest.
     let earliest = at(25 + 1) + Span(Span::mins(35).0 * 4 / 3);
     let latest = at(20 + 1) + Span(Span::mins(40).0 * 4 / 3);
     assert!(earliest <= end && end <= latest, "{end:?}");
@@ -288,20 +297,20 @@ fn members_that_are_given_up_work_until_they_have_saved() {
 }
 
 #[test]
-fn a_gang_may_decline_to_grow_but_not_to_shrink() {
+fn gang_may_decline_to_grow_but_not_to_shrink() {
     let mut job = elastic(1_000);
     job.nature = Nature { declines: 1_000, ..Nature::default() };
     let mut stage = Stage::new(job);
     stage.admit(&[0, 1]);
     stage.resize(&[0, 1, 2]);
     assert_eq!(stage.told()[3..], ["0.0 resizing 2 to 3", "0.0 declined"]);
-    assert_eq!(stage.end(), at(120), "as if nobody had asked");
+    assert_eq!(stage.end(), at(120), "as without the resize");
     stage.resize(&[0]);
     assert_eq!(stage.last(), "0.0 resized");
 }
 
 #[test]
-fn a_gang_that_goes_on_without_a_lost_node_goes_on_from_what_it_had_saved() {
+fn gang_that_goes_on_without_a_lost_node_resumes_from_its_checkpoint() {
     let outage = Outage { node: 1, at: at(25), notice: Span::ZERO, lasts: None };
     let mut job = elastic(1_000);
     job.gang.disruption = saving().gang.disruption;
@@ -315,7 +324,7 @@ fn a_gang_that_goes_on_without_a_lost_node_goes_on_from_what_it_had_saved() {
 }
 
 #[test]
-fn nodes_go_as_announced_and_come_back() {
+fn nodes_go_after_their_notice_and_come_back() {
     let outage = Outage { node: 1, at: at(30), notice: Span::mins(2), lasts: Some(Span::mins(9)) };
     let mut stage = Stage::with_outages(saving(), vec![outage]);
     stage.drift(28);
@@ -328,22 +337,22 @@ fn nodes_go_as_announced_and_come_back() {
 }
 
 #[test]
-fn when_all_is_calm_announced_nodes_stay() {
+fn nodes_with_notice_stay_when_faults_stop() {
     let outage = Outage { node: 1, at: at(30), notice: Span::mins(2), lasts: None };
     let mut stage = Stage::with_outages(saving(), vec![outage]);
     stage.drift(28);
-    stage.sim.calm();
+    stage.sim.stop_faults();
     stage.drift(60);
     assert_eq!(stage.sim.world.nodes().filter(|(_, node)| node.takes_more()).count(), 4);
 }
 
 #[test]
-fn a_cancelled_gang_in_its_grace_is_over_when_it_has_left() {
+fn cancelled_gang_ends_with_its_grace_period() {
     let mut stage = Stage::new(saving());
     stage.admit(&[0, 1]);
     stage.drift(25);
     stage.stop(MOVED);
-    stage.sim.tell(muster_core::Event::GangCancelled(GANG)).expect("it runs");
+    stage.sim.apply(muster_core::Event::GangCancelled(GANG)).expect("it runs");
     stage.drift(30);
     assert_eq!(stage.sim.unfinished(), 0);
     let spec: Option<&GangSpec> = stage.sim.world.gang(GANG).map(|gang| &gang.spec);

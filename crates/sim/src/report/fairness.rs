@@ -1,16 +1,16 @@
-//! Who gets how much, and who waits how long for it.
+//! Fairness: shares and slowdowns of queues and users.
 
 use std::sync::Arc;
 
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
 
-use super::buckets::{Grid, Level};
-use super::life::Life;
-use super::quantile::mean;
-use super::top::Top;
+use crate::report::job::JobRun;
+use crate::report::stats::buckets::{Grid, Level};
+use crate::report::stats::quantile::mean;
+use crate::report::stats::top::Top;
 
-/// Between whom something is shared.
+/// Whether figures are by queue or by user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum By {
     /// Queues.
@@ -20,7 +20,7 @@ pub enum By {
 }
 
 impl By {
-    fn number(self, life: &Life) -> usize {
+    fn number(self, life: &JobRun) -> usize {
         match self {
             Self::Queue => life.asked.queue,
             Self::User => life.asked.user,
@@ -28,16 +28,16 @@ impl By {
     }
 }
 
-/// Who shares the capacity: queues where there are several, users elsewhere.
+/// Shares of capacity: by queue where there are several, by user otherwise.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Shares {
     /// Whether these are queues or users.
     pub by: By,
-    /// Those who ask for most; the others are not followed.
+    /// Those with the largest demand; the others are left out.
     pub top: Top,
-    /// The part that is each one's by weight; among users, the same for all.
+    /// The fair share of each by weight; among users, the same for all.
     pub dues: Vec<f64>,
-    /// The stretch of time over which each share is taken.
+    /// The length of the sliding window of each share.
     pub window: Span,
 }
 
@@ -45,19 +45,19 @@ pub struct Shares {
 const POINTS: usize = 150;
 /// The window is this part of all buckets.
 const WINDOW: usize = 20;
-/// Less than this part of the most that was ever used is hardly anything.
+/// Use below this fraction of the peak gives no share.
 const HARDLY: u128 = 10;
 
 impl Shares {
-    pub(super) fn new(by: By, top: Top, dues: Vec<f64>, grid: Grid) -> Self {
+    pub(crate) fn new(by: By, top: Top, dues: Vec<f64>, grid: Grid) -> Self {
         let window = grid.width.saturating_mul(2 * half_window(grid) as u64 + 1);
         Self { by, top, dues, window }
     }
 
-    /// For each of those named, its part of what was used around each point; none while hardly anything was,
-    /// as then a single job is all there is.
+    /// For each of those named, its share of the use around each point; none while use is low, as a single job would then
+    /// have all of it.
     /// Points are evenly spaced from the start of the grid to its end.
-    pub(super) fn of_run(&self, lives: &[Life], grid: Grid, now: Time) -> Vec<Vec<Option<f64>>> {
+    pub(crate) fn of_run(&self, lives: &[JobRun], grid: Grid, now: Time) -> Vec<Vec<Option<f64>>> {
         let mut used = vec![Level::new(grid); self.top.places()];
         let mut all = Level::new(grid);
         for life in lives {
@@ -93,15 +93,15 @@ fn slide(areas: &[u128], grid: Grid) -> Vec<u128> {
     (0..points).map(around).collect()
 }
 
-/// Each queue's part by weight, among the queues that have jobs. A queue with jobs of its own and with queues
-/// below it counts among those with weight 1.
-pub(super) fn by_weight(queues: &[QueueSpec], has_jobs: &[bool]) -> Vec<f64> {
+/// Each queue's fair share by weight, among the queues that have jobs. A queue with jobs of its own and with child
+/// queues counts among its children with weight 1.
+pub(crate) fn by_weight(queues: &[QueueSpec], has_jobs: &[bool]) -> Vec<f64> {
     let below = |above: Option<&Arc<str>>| -> Vec<usize> {
         (0..queues.len()).filter(|i| queues[*i].parent.as_ref() == above).collect()
     };
     let below_each: Vec<Vec<usize>> = queues.iter().map(|queue| below(Some(&queue.name))).collect();
     let mut busy = has_jobs.to_vec();
-    // Parents come first, so that going backwards sees every queue after those below it.
+    // Parents come first, so that going backwards sees every queue after its children.
     for i in (0..queues.len()).rev() {
         busy[i] |= below_each[i].iter().any(|child| busy[*child]);
     }
@@ -134,7 +134,7 @@ pub struct Slowdowns {
     pub by: By,
     /// How many have jobs that ended.
     pub among: usize,
-    /// What part of them has a mean of at most this; ascending, a few hundred points at most.
+    /// The share of them with a mean of at most this; ascending, a few hundred points at most.
     pub curve: Vec<(f64, f64)>,
     /// Jain's index of the means.
     pub jain: f64,
@@ -144,7 +144,7 @@ pub struct Slowdowns {
 const SLOWDOWNS_MAX: usize = 300;
 
 impl Slowdowns {
-    pub(super) fn of(lives: &[Life], by: By, among: usize) -> Self {
+    pub(crate) fn of(lives: &[JobRun], by: By, among: usize) -> Self {
         let mut each = vec![Vec::new(); among];
         for life in lives {
             each[by.number(life)].extend(life.slowdown());
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_shared_out_down_the_tree_among_queues_with_jobs() {
+    fn fair_shares_go_down_the_tree_among_queues_with_jobs() {
         let tree = [
             queue("research", None, 3),
             queue("product", None, 1),
@@ -195,13 +195,13 @@ mod tests {
         ];
         let busy = [false, true, false, true, true];
         assert_eq!(by_weight(&tree, &busy), [0.0, 0.25, 0.0, 0.25, 0.5]);
-        // Jobs of the upper queue itself stand beside those of the queues below it.
+        // Jobs of the parent queue itself count beside those of its children.
         let busy = [true, false, false, true, true];
         assert_eq!(by_weight(&tree, &busy), [0.25, 0.0, 0.0, 0.25, 0.5]);
     }
 
     #[test]
-    fn a_window_slides_over_the_whole_time() {
+    fn window_slides_over_the_whole_time() {
         let grid = Grid { from: Time::ZERO, width: Span::secs(1), buckets: 40 };
         let sums = slide(&[1; 40], grid);
         assert_eq!(sums.len(), 40);

@@ -1,11 +1,12 @@
-//! What a set of jobs came to, in a few figures.
+//! Key figures of a set of jobs.
 
 use muster_core::time::Time;
 
-use super::life::{Life, hours};
-use super::quantile::{mean, percentile};
+use crate::report::job::{JobRun, hours};
+use crate::report::stats::quantile::mean;
+use crate::report::summary::percentile;
 
-/// What some jobs of one run came to. Waits and slowdowns are of those that ended.
+/// Key figures of some jobs of one run. Waits and slowdowns are of those that ended.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Figures {
     /// How many jobs there are.
@@ -29,7 +30,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    pub(super) fn of<'a>(lives: impl Iterator<Item = &'a Life>, now: Time) -> Self {
+    pub(crate) fn of<'a>(lives: impl Iterator<Item = &'a JobRun>, now: Time) -> Self {
         let (mut waits, mut slowdowns, mut jobs, mut used) = (Vec::new(), Vec::new(), 0, 0);
         for life in lives {
             jobs += 1;

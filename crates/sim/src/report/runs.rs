@@ -1,27 +1,27 @@
-//! What a report consists of.
+//! The parts of a report.
 
 use muster_core::time::Span;
 
-use super::buckets::Grid;
-use super::fairness::{Shares, Slowdowns};
-use super::figures::Figures;
-use super::measure::Measure;
-use super::quantile::{Curve, Five};
-use super::sizes::SizeClass;
-use super::timeline::Timeline;
-use super::top::Top;
-use crate::summary::Summary;
+use crate::report::capacity::Measure;
+use crate::report::fairness::{Shares, Slowdowns};
+use crate::report::figures::Figures;
+use crate::report::sizes::SizeClass;
+use crate::report::stats::buckets::Grid;
+use crate::report::stats::quantile::{Curve, Five};
+use crate::report::stats::top::Top;
+use crate::report::summary::Summary;
+use crate::report::timeline::Timeline;
 
-/// What all runs have in common.
+/// The setup of all runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Stage {
     /// Jobs in the workload.
     pub jobs: usize,
-    /// Users who submit them; nobody counts as one.
+    /// Users of the jobs; jobs without a user count as one.
     pub users: usize,
     /// Queues they are submitted to.
     pub queues: usize,
-    /// Nodes that are there from the start.
+    /// Nodes that exist from the start.
     pub nodes: usize,
     /// GPUs or cores of those nodes.
     pub capacity: f64,
@@ -42,8 +42,8 @@ pub struct Run {
     pub all: Figures,
     /// From the first submission to the last end.
     pub span: Span,
-    /// Capacity used of the capacity there was, from the first submission to the last end: that of the nodes
-    /// there from the start, and what was bought. None where it is not known.
+    /// Used share of the capacity, from the first submission to the last end: that of the nodes that exist from the start,
+    /// and of purchased ones. None where it is not known.
     pub utilisation: Option<f64>,
     /// The same from the first submission to the last, when new jobs still come. None where nodes are bought.
     pub utilisation_while_submitting: Option<f64>,
@@ -55,7 +55,7 @@ pub struct Run {
     pub slowdowns: Curve,
     /// Waits in seconds for each of [`Report::sizes`].
     pub by_size: Vec<Option<Five>>,
-    /// What runs and what waits.
+    /// Running and waiting capacity over time.
     pub timeline: Timeline,
     /// Shares over time for each of those named in [`Report::shares`].
     pub shares: Vec<Vec<Option<f64>>>,
@@ -66,22 +66,22 @@ pub struct Run {
 /// Several runs of one workload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// What capacity is counted in.
+    /// The unit of capacity.
     pub measure: Measure,
-    /// What all runs have in common.
+    /// The setup of all runs.
     pub stage: Stage,
     /// Queues as they are listed in tables.
     pub queues: Top,
-    /// The part of each of those queues by weight.
+    /// The fair share of each of those queues by weight.
     pub dues: Vec<f64>,
     /// Queues as they are drawn in timelines.
     pub bands: Top,
     /// Sizes of jobs, small ones first.
     pub sizes: Vec<SizeClass>,
-    /// The time that all timelines cover: until nobody waits any more and nearly all work is done. The few
+    /// The time that all timelines cover: until no job waits any more and nearly all work is done. The few
     /// jobs that run on for long after that would leave no room for the rest.
     pub grid: Grid,
-    /// Between whom capacity is shared.
+    /// Shares of queues or users.
     pub shares: Shares,
     /// The runs, in the order they were added.
     pub runs: Vec<Run>,

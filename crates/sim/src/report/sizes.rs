@@ -1,10 +1,10 @@
 //! Jobs by size.
 
-use super::asked::Asked;
-use super::life::Life;
-use super::quantile::Five;
+use crate::report::demand::Demand;
+use crate::report::job::JobRun;
+use crate::report::stats::quantile::Five;
 
-/// Jobs that start with no less than this capacity and no more than that.
+/// Jobs whose minimum capacity is in this range.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SizeClass {
     /// The least capacity in it, in thousandths.
@@ -13,11 +13,11 @@ pub struct SizeClass {
     pub most: u64,
 }
 
-/// Beyond this many classes neighbours are put together.
+/// Beyond this many classes neighbours are merged.
 const CLASSES_MAX: usize = 10;
 
 /// The classes that have jobs, small ones first, and the class of each job.
-pub(super) fn classes(asked: &[Asked]) -> (Vec<SizeClass>, Vec<usize>) {
+pub(crate) fn classes(asked: &[Demand]) -> (Vec<SizeClass>, Vec<usize>) {
     for doublings in 1.. {
         let of_job: Vec<SizeClass> = asked.iter().map(|job| class(job.least, doublings)).collect();
         let mut classes = of_job.clone();
@@ -47,7 +47,7 @@ fn class(size: u64, doublings: u32) -> SizeClass {
 }
 
 /// The waits of each class, in seconds.
-pub(super) fn waits(lives: &[Life], classes: usize, of_job: &[usize]) -> Vec<Option<Five>> {
+pub(crate) fn waits(lives: &[JobRun], classes: usize, of_job: &[usize]) -> Vec<Option<Five>> {
     let mut waits = vec![Vec::new(); classes];
     for (life, class) in lives.iter().zip(of_job) {
         waits[*class].extend(life.wait_s());
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_fall_into_powers_of_two() {
+    fn size_classes_are_powers_of_two() {
         let ends = |size, doublings| {
             let SizeClass { least, most } = class(size, doublings);
             assert!(least <= size && size <= most, "{size}");

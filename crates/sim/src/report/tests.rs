@@ -6,15 +6,15 @@ use muster_core::time::{Span, Time};
 use muster_plan::Policy;
 use muster_testkit::build;
 
-use super::*;
 use crate::accounts::Outcome;
+use crate::report::*;
 use crate::{Job, Setup, Sim, SimOptions, Summary};
 
 fn at(secs: u64) -> Time {
     Time::ZERO + Span::secs(secs)
 }
 
-/// Who, with how many GPUs, from when, for how long.
+/// A job by its queue and user, GPUs, submit time and run time.
 fn job(queue: &str, user: &str, gpus: u16, submit_s: u64, run_s: u64) -> Job {
     let name = format!("{queue}-{user}-{submit_s}");
     let gang = GangSpec { queue: queue.into(), user: user.into(), ..build::gang(&name, 1, gpus) };
@@ -41,7 +41,7 @@ fn setup(jobs: Vec<Job>) -> Setup {
     }
 }
 
-/// The summary of a run of nothing: only what outcomes do not say is taken from it.
+/// The summary of an empty run: the report takes only what outcomes do not hold from it.
 fn no_summary() -> Summary {
     let sim = Sim::new(Setup::default(), Policy::default(), SimOptions::default());
     Summary::of(&sim.expect("an empty stage"), "fifo", false)
@@ -57,7 +57,7 @@ fn two_in_turn() -> Report {
 }
 
 #[test]
-fn utilisation_is_what_was_used_of_what_was_there() {
+fn utilisation_is_the_used_share_of_the_capacity() {
     assert_eq!(two_in_turn().runs[0].utilisation, Some(1.0));
     // Half of the GPUs for half of the time.
     let mut gather =
@@ -67,7 +67,7 @@ fn utilisation_is_what_was_used_of_what_was_there() {
 }
 
 #[test]
-fn the_end_of_a_log_does_not_dilute_what_is_used_while_jobs_come() {
+fn end_of_a_log_does_not_dilute_utilisation_while_submitting() {
     // All GPUs until 100 s, none until 150 s, half of them until 500 s; the last job comes at 200 s.
     let jobs = vec![
         job("research", "", 8, 0, 100),
@@ -83,7 +83,7 @@ fn the_end_of_a_log_does_not_dilute_what_is_used_while_jobs_come() {
 }
 
 #[test]
-fn a_long_end_with_little_work_in_it_is_not_shown() {
+fn long_end_with_little_work_is_not_shown() {
     let shown = |last_run_s: u64| {
         let mut jobs: Vec<Job> = (0..100).map(|i| job("research", "", 8, i * 100, 90)).collect();
         jobs.push(job("research", "", 1, 50, last_run_s));
@@ -102,7 +102,7 @@ fn a_long_end_with_little_work_in_it_is_not_shown() {
 }
 
 #[test]
-fn a_run_without_work_is_shown_to_its_end() {
+fn run_without_work_is_shown_to_its_end() {
     let mut gather =
         Gather::new(&setup(vec![job("research", "", 0, 0, 100), job("research", "", 8, 0, 9)]));
     let waits = Outcome { submitted: Some(at(0)), ..Outcome::default() };
@@ -111,7 +111,7 @@ fn a_run_without_work_is_shown_to_its_end() {
 }
 
 #[test]
-fn utilisation_of_pools_is_what_was_used_of_what_was_bought() {
+fn utilisation_of_pools_is_the_used_share_of_purchased_capacity() {
     let bought = |gpu_s: u64| {
         let jobs = vec![job("research", "", 8, 0, 100)];
         let mut gather = Gather::new(&Setup { nodes: Vec::new(), ..setup(jobs) });
@@ -123,7 +123,7 @@ fn utilisation_of_pools_is_what_was_used_of_what_was_bought() {
 }
 
 #[test]
-fn an_elastic_gang_counts_with_the_members_it_had() {
+fn elastic_gang_counts_with_its_actual_members() {
     let mut elastic = job("research", "", 1, 0, 100);
     (elastic.gang.roles[0].min, elastic.gang.roles[0].max) = (2, 8);
     let used = |took: u64| {
@@ -138,7 +138,7 @@ fn an_elastic_gang_counts_with_the_members_it_had() {
 }
 
 #[test]
-fn a_timeline_shows_what_runs_and_what_waits_queue_by_queue() {
+fn timeline_shows_running_and_waiting_capacity_by_queue() {
     let report = two_in_turn();
     assert_eq!(report.bands.named, ["research", "product"].map(Into::into));
     let Timeline { running, waiting, never } = &report.runs[0].timeline;
@@ -165,7 +165,7 @@ fn jobs_that_never_start_wait_to_the_end() {
 }
 
 #[test]
-fn shares_stand_beside_what_weights_promise() {
+fn shares_are_shown_beside_fair_shares_by_weight() {
     let report = two_in_turn();
     assert_eq!((report.shares.by, &report.shares.dues), (By::Queue, &vec![0.75, 0.25]));
     let research = &report.runs[0].shares[0];
@@ -174,7 +174,7 @@ fn shares_stand_beside_what_weights_promise() {
 }
 
 #[test]
-fn one_queue_is_shared_by_its_users() {
+fn single_queue_is_shared_by_its_users() {
     let jobs = vec![job("research", "ada", 8, 0, 50), job("research", "bob", 8, 0, 50)];
     let mut gather = Gather::new(&setup(jobs));
     gather.add_run(no_summary(), &[outcome(0, 0, 50), outcome(0, 150, 200)], 0, at(200));
@@ -190,7 +190,7 @@ fn one_queue_is_shared_by_its_users() {
 }
 
 #[test]
-fn a_report_says_of_all_jobs_what_the_summary_says() {
+fn report_on_all_jobs_agrees_with_the_summary() {
     let users = ["ada", "bob", "eve"];
     let some = |i: u64| job("research", users[i as usize % 3], 1 + i as u16 % 8, i * 40, 5 + i * 7);
     let setup = setup((0..60).map(some).collect());
@@ -201,7 +201,7 @@ fn a_report_says_of_all_jobs_what_the_summary_says() {
     let summary = Summary::of(&sim, "fifo", false);
     gather.add(&sim, summary.clone());
     let Run { all, span, .. } = gather.finish().runs[0].clone();
-    assert!(summary.mean_wait_s > 0.0, "somebody waits");
+    assert!(summary.mean_wait_s > 0.0, "some job waits");
     assert_eq!((all.jobs, all.ended), (summary.jobs, summary.ended));
     assert_eq!(
         [all.mean_wait_s, all.p50_wait_s, all.p95_wait_s, all.p99_wait_s, all.max_wait_s],
@@ -218,7 +218,7 @@ fn a_report_says_of_all_jobs_what_the_summary_says() {
 }
 
 #[test]
-fn a_report_of_a_long_log_stays_small() {
+fn report_of_a_long_log_stays_small() {
     let jobs: Vec<Job> = (0..5_000).map(|i| job("research", "", 1, i * 60, 30)).collect();
     let outcomes: Vec<Outcome> =
         (0..5_000).map(|i| outcome(i * 60, i * 60 + 1, i * 60 + 31)).collect();

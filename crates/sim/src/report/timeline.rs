@@ -1,24 +1,24 @@
-//! What runs and what waits, over time.
+//! Running and waiting capacity over time.
 
 use muster_core::time::Time;
 
-use super::buckets::{Grid, Level};
-use super::life::Life;
-use super::top::Top;
+use crate::report::job::JobRun;
+use crate::report::stats::buckets::{Grid, Level};
+use crate::report::stats::top::Top;
 
 /// One run over time: the mean in each bucket, in GPUs or cores.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timeline {
-    /// What runs, queue by queue as they are placed in [`super::Report::bands`].
+    /// Running, queue by queue in the order of [`super::Report::bands`].
     pub running: Vec<Vec<f64>>,
-    /// What waits and is started later, queue by queue.
+    /// Waiting and started later, queue by queue.
     pub waiting: Vec<Vec<f64>>,
-    /// What waits and is not started by the end.
+    /// Waiting and not started by the end.
     pub never: Vec<f64>,
 }
 
 impl Timeline {
-    pub(super) fn of(lives: &[Life], bands: &Top, grid: Grid, now: Time) -> Self {
+    pub(crate) fn of(lives: &[JobRun], bands: &Top, grid: Grid, now: Time) -> Self {
         let mut running = vec![Level::new(grid); bands.places()];
         let mut waiting = running.clone();
         let mut never = Level::new(grid);

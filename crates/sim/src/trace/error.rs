@@ -3,17 +3,17 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::cell::CellError;
+use crate::trace::parse::cell::CellError;
 
 /// Why a trace was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The file is not there or may not be read.
+    /// The file does not exist or may not be read.
     #[error("{}: cannot be opened: {error}", file.display())]
     Open {
         /// The trace.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// Reading stopped in the middle, as with a truncated gzip file.
@@ -23,7 +23,7 @@ pub enum TraceError {
         file: PathBuf,
         /// The line that did not arrive.
         line: u64,
-        /// What the system or the decoder said.
+        /// The error of the system or the decoder.
         error: io::Error,
     },
     /// A line longer than any trace has; this is no text file.
@@ -70,7 +70,7 @@ pub enum TraceError {
         /// What is wrong with it.
         reason: CellError,
     },
-    /// A table has a column nobody knows.
+    /// A table has an unknown column.
     #[error("{}: unknown column `{column}`: known are {known}", file.display())]
     UnknownColumn {
         /// The trace.

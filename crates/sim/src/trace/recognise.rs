@@ -1,15 +1,18 @@
-//! Which format a file is in, by its first line.
+//! Recognises the format of a file by its first line.
 
 use std::io::BufRead;
 use std::path::Path;
 
-use super::columns::Column;
-use super::lines::Lines;
-use super::openb::{NodeColumn, PodColumn};
-use super::{TraceError, TraceFormat, log, open, split};
+use crate::trace::TraceError;
+use crate::trace::formats::job_log;
+use crate::trace::formats::openb::{NodeColumn, PodColumn};
+use crate::trace::parse::columns::Column;
+use crate::trace::parse::lines::Lines;
+use crate::trace::parse::{open, split};
+use crate::trace::read::TraceFormat;
 
-/// The format of a trace of jobs. A table that is none of those we know is taken for one that is written for us,
-/// so that its columns are held against what such a table may have.
+/// The format of a trace of jobs. An unknown table is taken for the table format, so that its columns are checked against
+/// those of that format.
 ///
 /// # Errors
 /// When it cannot be read, or is something else than jobs.
@@ -39,7 +42,7 @@ fn of(file: &Path, input: impl BufRead) -> Result<TraceFormat, TraceError> {
         if has::<PodColumn>(&cells, &[PodColumn::Cpu, PodColumn::Share]) {
             return Ok(TraceFormat::Pods);
         }
-        if has::<log::Column>(&cells, &[log::Column::Id, log::Column::Submit]) {
+        if has::<job_log::Column>(&cells, &[job_log::Column::Id, job_log::Column::Submit]) {
             return Ok(TraceFormat::Log);
         }
         break;
@@ -61,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_format_is_known_by_its_first_line() {
+    fn every_format_is_recognised_by_its_first_line() {
         let format = |text: &str| of(Path::new("t"), text.as_bytes()).unwrap();
         for (text, expected) in [
             ("; Version: 2.2\n1 2 3", TraceFormat::Swf),
@@ -78,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_of_jobs_is_sent_to_its_option() {
+    fn input_that_is_no_trace_of_jobs_is_refused_with_its_option() {
         let refusal = |text: &str| of(Path::new("t"), text.as_bytes()).unwrap_err().to_string();
         assert_eq!(
             refusal("sn,cpu_milli,memory_mib,gpu,model\n"),

@@ -1,4 +1,4 @@
-//! Arrival times, one after the other and without end.
+//! An endless sequence of arrival times.
 
 use std::f64::consts::TAU;
 
@@ -7,14 +7,14 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1};
 
-use super::Arrival;
+use crate::workload::spec::Arrival;
 
 const HOUR_SECS: f64 = 3_600.0;
 const DAY_SECS: f64 = 24.0 * HOUR_SECS;
 const PEAK_SECS: f64 = 14.0 * HOUR_SECS;
 
 /// A clock that moves from arrival to arrival.
-pub(super) struct Arrivals {
+pub(crate) struct Arrivals {
     rng: ChaCha8Rng,
     now_secs: f64,
     /// The highest rate there is, in arrivals a second.
@@ -24,7 +24,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub(super) fn new(arrival: Arrival, rng: ChaCha8Rng) -> Self {
+    pub(crate) fn new(arrival: Arrival, rng: ChaCha8Rng) -> Self {
         let (per_hour, peak_ratio) = match arrival {
             Arrival::Poisson { per_hour } => (per_hour, 1.0),
             Arrival::Diurnal { per_hour, peak_ratio } => (per_hour, peak_ratio),
@@ -34,9 +34,9 @@ impl Arrivals {
         Self { rng, now_secs: 0.0, peak: per_hour * (1.0 + swing) / HOUR_SECS, swing }
     }
 
-    /// The next arrival. Candidates come at the peak rate and are kept with the odds of the hour (thinning),
+    /// The next arrival. Candidates come at the peak rate and are kept with the probability of the hour (thinning),
     /// which is exact for any shape of the day.
-    pub(super) fn next(&mut self) -> Time {
+    pub(crate) fn next(&mut self) -> Time {
         loop {
             let gap: f64 = Exp1.sample(&mut self.rng);
             self.now_secs += gap / self.peak;
@@ -65,14 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn every_hour_is_alike_without_a_day() {
+    fn poisson_rate_is_the_same_in_every_hour() {
         let hours = by_hour(Arrival::Poisson { per_hour: 100.0 });
         let (least, most) = (hours.iter().min().unwrap(), hours.iter().max().unwrap());
         assert!(f64::from(*most) / f64::from(*least) < 1.15, "{hours:?}");
     }
 
     #[test]
-    fn the_day_peaks_in_the_afternoon_by_the_ratio_asked_for_and_keeps_its_mean() {
+    fn diurnal_rate_peaks_at_14_by_the_ratio_and_keeps_its_mean() {
         let arrival = Arrival::Diurnal { per_hour: 100.0, peak_ratio: 4.0 };
         let hours = by_hour(arrival);
         let ratio = f64::from(hours[13] + hours[14]) / f64::from(hours[1] + hours[2]);

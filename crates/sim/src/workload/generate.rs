@@ -1,5 +1,8 @@
 //! Draws the jobs of a workload.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use muster_core::device::{GpuRequest, WHOLE};
@@ -10,9 +13,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::arrival::Arrivals;
-use super::{Topology, Weighted, WorkloadError, WorkloadSpec};
 use crate::job::Job;
+use crate::workload::arrival::Arrivals;
+use crate::workload::spec::{Topology, Weighted, WorkloadError, WorkloadSpec};
 
 /// Some 30 years: longer than any job, short enough that its estimate does not overflow.
 const LONGEST_SECS: f64 = 1e9;
@@ -20,7 +23,7 @@ const LONGEST_SECS: f64 = 1e9;
 impl WorkloadSpec {
     /// The jobs of this workload for one seed, by submit time and named `job-1`, `job-2`, ...
     ///
-    /// Every trait has random numbers of its own, so that a changed knob changes only what it is about:
+    /// Every trait has random numbers of its own, so that a changed setting changes nothing else:
     /// with more elastic gangs the same gangs still arrive at the same moments.
     pub fn generate(&self, seed: u64) -> Result<Vec<Job>, WorkloadError> {
         self.check()?;
@@ -29,7 +32,7 @@ impl WorkloadSpec {
     }
 }
 
-/// What has random numbers of its own. The order is part of what a seed means: append only.
+/// A trait with random numbers of its own. The order is part of what a seed means: append only.
 #[derive(Clone, Copy)]
 enum Trait {
     Arrival,
@@ -158,6 +161,3 @@ fn pick<'a, T>(values: &'a Weighted<T>, rng: &mut ChaCha8Rng) -> &'a T {
     }
     unreachable!("the dice stay below the sum of the weights")
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,7 +2,7 @@
 //!
 //! The same spec and seed give the same jobs, byte for byte: the generator is ChaCha8, which is the same
 //! everywhere, and times are rounded to milliseconds or seconds, so that the last bit of a platform's `exp`
-//! does not show. Nothing here decides how the jobs fare; that is the engine's part.
+//! does not show. Scheduling is not here.
 
 mod arrival;
 mod generate;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use muster_core::time::Span;
 
-use super::{Arrival, Topology, WorkloadSpec};
+use crate::workload::spec::{Arrival, Topology, WorkloadSpec};
 
 /// A named workload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -22,10 +22,10 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// All there are, in the order they are listed to people.
+    /// All presets, in the order in which they are listed.
     pub const ALL: [Self; 3] = [Self::Training, Self::Mixed, Self::Bursty];
 
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Training => "training",
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_refused_with_the_known_ones() {
+    fn unknown_name_is_refused_with_the_known_ones() {
         let refusal = "Mixed".parse::<Preset>().unwrap_err().to_string();
         assert_eq!(refusal, "`Mixed` is not a workload: known are training, mixed, bursty");
     }

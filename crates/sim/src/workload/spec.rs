@@ -1,4 +1,4 @@
-//! What a synthetic workload looks like.
+//! The parameters of a synthetic workload.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub type Weighted<T> = Vec<(T, u32)>;
 /// How gangs arrive.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Arrival {
-    /// At any moment with the same odds.
+    /// At a constant rate.
     Poisson {
         /// Arrivals in a mean hour.
         per_hour: f64,
@@ -25,7 +25,7 @@ pub enum Arrival {
     },
 }
 
-/// Which multi-node gangs care how close together they are.
+/// Which multi-node gangs have a topology constraint.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Topology {
     /// The level they name, such as `rack`.
@@ -60,7 +60,7 @@ pub struct WorkloadSpec {
     pub priorities: Weighted<i32>,
     /// The share of multi-node gangs that can start with half of their members.
     pub elastic_fraction: f64,
-    /// Who cares about topology; nobody when `None`.
+    /// Topology constraints; none when `None`.
     pub topology: Option<Topology>,
 }
 
@@ -89,7 +89,7 @@ impl Default for WorkloadSpec {
 /// Why a workload cannot be drawn.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum WorkloadError {
-    /// There is nothing to choose from.
+    /// No value has a weight.
     #[error("workload {field}: at least one value needs a weight above 0")]
     NothingToDraw {
         /// Which list.
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_that_cannot_be_drawn_is_refused_by_field() {
+    fn invalid_workload_is_refused_by_field() {
         assert_eq!(WorkloadSpec::default().check(), Ok(()));
         let cases = [
             (

@@ -1,4 +1,4 @@
-//! Every second and every millionth of what is bought is accounted for, whatever goes wrong.
+//! Every second and every millionth of what is bought is accounted for, under all faults.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,19 +16,19 @@ use muster_sim::meter::{Meter, State};
 use muster_sim::{Setup, Sim, Summary};
 use muster_testkit::build;
 
-use crate::stage::{exact_cloud, job, play, two_zones};
+use crate::two_zones::{exact_cloud, job, play, two_zones};
 
-/// What is bought, in the simplest way there is: from launch until release or stop, machine by machine.
+/// The bill in the simplest form: from launch until release or stop, machine by machine.
 #[derive(Default)]
-struct Till {
+struct Bill {
     offerings: BTreeMap<ClaimId, OfferingRef>,
     open: BTreeMap<ClaimId, Time>,
     gpu_ms: u64,
     node_ms: u64,
-    bill: Money,
+    cost: Money,
 }
 
-impl Till {
+impl Bill {
     fn note(&mut self, pools: &[PoolSpec], now: Time, fact: &Fact) {
         match fact {
             Fact::ClaimRequested { claim, offering } => {
@@ -50,60 +50,60 @@ impl Till {
         let span = now.since(from);
         self.gpu_ms += span.0 * u64::from(spec.gpus);
         self.node_ms += span.0;
-        self.bill += spec.price.per_hour_for(span);
+        self.cost += spec.price.per_hour_for(span);
     }
 }
 
-/// A random world with random faults, read by the meter and by the till until the last fact.
-fn stormy(seed: u64) -> (Meter, Till) {
+/// A random world with random faults, read by the meter and by the bill until the last fact.
+fn stormy(seed: u64) -> (Meter, Bill) {
     let pools: Vec<PoolSpec> = draw(seed).setup.pools.into_iter().map(|(pool, _)| pool).collect();
-    let read = Rc::new(RefCell::new((Meter::new(pools.clone()), Till::default(), Time::ZERO)));
+    let read = Rc::new(RefCell::new((Meter::new(pools.clone()), Bill::default(), Time::ZERO)));
     let reads = read.clone();
     let watched = pools.clone();
     let run = run_seed(
         seed,
         None,
         Some(Box::new(move |now, _, fact| {
-            let (meter, till, last) = &mut *reads.borrow_mut();
+            let (meter, bill, last) = &mut *reads.borrow_mut();
             meter.note(now, fact);
-            till.note(&watched, now, fact);
+            bill.note(&watched, now, fact);
             *last = now;
         })),
     );
     assert_eq!(run.violations, [], "seed {seed}");
-    let (mut meter, mut till, last) = Rc::into_inner(read).expect("it is over").into_inner();
+    let (mut meter, mut bill, last) = Rc::into_inner(read).expect("it is over").into_inner();
     meter.count_until(last);
-    for claim in till.open.keys().copied().collect::<Vec<_>>() {
-        till.settle(&pools, last, claim);
+    for claim in bill.open.keys().copied().collect::<Vec<_>>() {
+        bill.settle(&pools, last, claim);
     }
-    (meter, till)
+    (meter, bill)
 }
 
 #[test]
-fn states_queues_and_pools_add_up_to_what_was_bought_under_random_faults() {
+fn states_queues_and_pools_add_up_to_the_bill_under_random_faults() {
     let (mut seen, mut rollbacks) = ([0_u128; State::ALL.len()], Money::ZERO);
     let mut stopped = 0;
     for seed in 4..12 {
-        let (meter, till) = stormy(seed);
+        let (meter, bill) = stormy(seed);
         let bought = meter.bought();
-        assert_eq!(bought.bought_gpu_ms(), till.gpu_ms, "seed {seed}: GPU time");
+        assert_eq!(bought.bought_gpu_ms(), bill.gpu_ms, "seed {seed}: GPU time");
         let in_states: u128 = bought.gpu.iter().map(|(_, gpu)| gpu).sum();
-        assert_eq!(in_states, u128::from(till.gpu_ms) * 1_000, "seed {seed}: to the thousandth");
-        assert_eq!(bought.bought_node_ms(), till.node_ms, "seed {seed}: node time");
-        assert_eq!(bought.cost(), till.bill, "seed {seed}: the bill");
+        assert_eq!(in_states, u128::from(bill.gpu_ms) * 1_000, "seed {seed}: to the thousandth");
+        assert_eq!(bought.bought_node_ms(), bill.node_ms, "seed {seed}: node time");
+        assert_eq!(bought.cost(), bill.cost, "seed {seed}: the bill");
         let paid = meter.money_by_queue().fold(meter.shared_money(), |sum, (_, pays)| sum + pays);
-        assert_eq!(paid, till.bill, "seed {seed}: who pays");
+        assert_eq!(paid, bill.cost, "seed {seed}: costs by payer");
         for (sum, (_, gpu)) in seen.iter_mut().zip(bought.gpu.iter()) {
             *sum += gpu;
         }
         for one in meter.rolled_back() {
             assert!(one.until.0 >= 0 && one.after.0 >= 0, "seed {seed}: {one:?}");
             rollbacks += one.until + one.after;
-            assert!(one.until + one.after <= till.bill, "seed {seed}: {one:?}");
+            assert!(one.until + one.after <= bill.cost, "seed {seed}: {one:?}");
         }
         stopped += bought.stopped_node_ms;
     }
-    // And the worlds were worth it.
+    // And the worlds covered all states.
     let all_but_broken = State::ALL.iter().zip(seen).filter(|(state, _)| **state != State::Broken);
     for (state, gpu) in all_but_broken {
         assert!(gpu > 0, "nothing was ever {}", state.name());
@@ -128,7 +128,7 @@ fn three_queues() -> Setup {
 }
 
 #[test]
-fn a_summary_says_where_hours_and_money_went() {
+fn summary_accounts_for_all_hours_and_money() {
     let (_, sim) = play(three_queues());
     let summary = Summary::of(&sim, "muster", true);
     let supply = summary.supply.as_ref().expect("there is a pool");
@@ -137,7 +137,7 @@ fn a_summary_says_where_hours_and_money_went() {
     assert!(near(gpu_hours, supply.bought_gpu_hours), "{supply:#?}");
     let node_hours: f64 = supply.node_hours.iter().map(|(_, hours)| hours).sum();
     assert!(near(node_hours, summary.node_hours), "{supply:#?}");
-    // All that runs runs on what was bought.
+    // All gangs run on purchased nodes.
     assert!(near(supply.gpu_hours[State::Running], summary.busy_gpu_hours), "{supply:#?}");
     let queues: f64 = supply.queues.iter().map(|paid| paid.cost).sum();
     assert_eq!(supply.queues.len(), 3);
@@ -150,7 +150,7 @@ fn a_summary_says_where_hours_and_money_went() {
 }
 
 #[test]
-fn who_looks_before_the_end_sees_all_until_then() {
+fn accounts_closed_early_are_complete_until_then() {
     let options = muster_sim::SimOptions::default();
     let mut sim = Sim::new(three_queues(), muster_plan::Policy::default(), options).unwrap();
     while sim.next_at().is_some_and(|at| at <= Time::ZERO + Span::mins(20)) {
@@ -159,14 +159,14 @@ fn who_looks_before_the_end_sees_all_until_then() {
     sim.close();
     let midway = sim.accounts().meter().bought();
     assert!(midway.gpu[State::Running] > 0 && midway.cost() > Money::ZERO);
-    // Looking changes nothing: the rest of the run comes to the same as without it.
+    // Closing early changes nothing: the rest of the run gives the same totals as without it.
     sim.run(Time::ZERO + Span::hours(48));
     let (_, unseen) = play(three_queues());
     assert_eq!(sim.accounts().meter().bought(), unseen.accounts().meter().bought());
 }
 
 #[test]
-fn without_pools_there_is_nothing_to_say_of_supply() {
+fn without_pools_the_summary_has_no_supply_figures() {
     let mut setup = two_zones(0, exact_cloud(&[]));
     setup.pools.clear();
     setup.nodes = vec![build::node("n", 8, &[])];

@@ -1,4 +1,4 @@
-//! Gangs that run are stopped for others, warned, grown and shrunk, and nobody loses more than they must.
+//! Preemption, termination notices and resizes of running gangs, with no more lost work than necessary.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use muster_sim::host::Outage;
 use muster_sim::{Job, Setup, Sim, SimOptions, Summary};
 use muster_testkit::build;
 
-use crate::stage::{exact_cloud, job, two_zones};
+use crate::two_zones::{exact_cloud, job, two_zones};
 
 /// So many nodes of eight GPUs, and these jobs.
 fn cluster(nodes: u32, jobs: Vec<Job>) -> Setup {
@@ -29,7 +29,7 @@ fn cluster(nodes: u32, jobs: Vec<Job>) -> Setup {
     }
 }
 
-/// A gang that saves within two minutes when told, and takes one to start from that.
+/// A gang that saves within two minutes on a signal, and takes one minute to restart from that.
 fn saving(name: &str, members: u32) -> GangSpec {
     let signal = Some(Signal::SigUsr1);
     let checkpoint = Checkpoint { signal, every: None, restart: Span::mins(1) };
@@ -58,11 +58,11 @@ fn play(setup: Setup) -> (Vec<(u64, Fact)>, Sim) {
     sim.run(Time::ZERO + Span::hours(48));
     assert_eq!(sim.violations(), [], "promises are kept");
     assert_eq!(sim.unfinished(), 0, "all is done");
-    drop(sim.watch_nobody());
-    (Rc::try_unwrap(facts).expect("nobody watches any more").into_inner(), sim)
+    drop(sim.unwatch());
+    (Rc::try_unwrap(facts).expect("the watcher is gone").into_inner(), sim)
 }
 
-/// When something first happened.
+/// The time of the first matching fact.
 fn when(facts: &[(u64, Fact)], is: impl Fn(&Fact) -> bool) -> Option<u64> {
     facts.iter().find(|(_, fact)| is(fact)).map(|(at, _)| *at)
 }
@@ -74,7 +74,7 @@ fn starts(facts: &[(u64, Fact)], of: GangId) -> Vec<u64> {
 }
 
 #[test]
-fn who_makes_way_saves_its_work_and_goes_on_later() {
+fn preempted_gang_saves_its_work_and_resumes_later() {
     let urgent = GangSpec { priority: 100, ..build::gang("urgent", 4, 8) };
     let urgent = GangSpec { expected_duration: Some(Span::mins(20)), ..urgent };
     let jobs = vec![job(saving("long", 4), 0, 7_200), job(urgent, 1_800, 1_200)];
@@ -95,14 +95,14 @@ fn who_makes_way_saves_its_work_and_goes_on_later() {
     assert_eq!(ended, 7_200 + 1_200 + 60, "nothing is done twice");
     assert_eq!((long.evictions, long.restarts), (1, 1));
     let summary = Summary::of(&sim, "muster", true);
-    let disturbed = summary.disruptions.expect("somebody was");
+    let disturbed = summary.disruptions.expect("some gang was");
     assert_eq!((disturbed.preemptions, disturbed.evictions()), (1, 1));
     assert_eq!(summary.lost_gpu_hours, 0.0);
     assert!((disturbed.paused_gpu_hours - 32.0 / 60.0).abs() < 1e-9, "a minute on four nodes");
 }
 
 #[test]
-fn a_spot_machine_says_when_it_goes_and_its_gang_leaves_in_time() {
+fn gang_leaves_a_spot_machine_within_its_notice() {
     // Two machines in zone a for half an hour, then one.
     let record = Availability::new(Span::mins(30), vec![2, 1, 1, 1, 1, 1]).expect("a record");
     let recorded: BTreeMap<Arc<str>, _> = BTreeMap::from([("a".into(), record.into())]);
@@ -123,7 +123,7 @@ fn a_spot_machine_says_when_it_goes_and_its_gang_leaves_in_time() {
 }
 
 #[test]
-fn a_node_that_fails_again_and_again_is_left_alone_for_a_while() {
+fn node_that_fails_repeatedly_is_quarantined() {
     let outage = |mins| Outage {
         node: 0,
         at: Time::ZERO + Span::mins(mins),
@@ -139,7 +139,7 @@ fn a_node_that_fails_again_and_again_is_left_alone_for_a_while() {
 }
 
 #[test]
-fn an_elastic_gang_gives_up_members_before_anybody_is_stopped_and_gets_them_back() {
+fn elastic_gang_shrinks_before_a_gang_is_stopped_and_grows_again() {
     let mut stretchy = saving("stretchy", 1);
     stretchy.roles[0].max = 4;
     let other = GangSpec { expected_duration: Some(Span::mins(30)), ..build::gang("other", 2, 8) };

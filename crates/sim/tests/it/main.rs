@@ -1,16 +1,15 @@
 //! The simulator from outside: scenarios, faults, planted bugs, recordings.
 
 mod accounting;
-mod ahead;
 mod disruption;
+mod fact_log;
 mod faults;
+mod proactive;
 mod provisioning;
 mod replay;
-mod rivals;
 mod scenarios;
 mod shares;
-mod silence;
-mod stage;
 mod starvation;
 mod tenants;
-mod told;
+mod two_zones;
+mod verdicts_off;

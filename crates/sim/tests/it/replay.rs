@@ -1,4 +1,4 @@
-//! A recording, taken again, gives the same plans byte for byte; a changed one does not.
+//! A recording replays to the same plans byte for byte; a changed one does not.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -10,7 +10,7 @@ use muster_sim::faults::draw;
 use muster_sim::record::{Recorder, ReplayError, replay};
 use muster_sim::{Sim, SimOptions};
 
-/// A place to write that can still be read afterwards.
+/// A writer whose content can be read afterwards.
 #[derive(Clone, Default)]
 struct Tape(Rc<RefCell<Vec<u8>>>);
 
@@ -37,7 +37,7 @@ fn record(seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn every_plan_of_a_recording_is_made_again_byte_for_byte() {
+fn replay_gives_every_recorded_plan_byte_for_byte() {
     for seed in 0..4 {
         let tape = record(seed);
         let found = replay(tape.as_slice()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -52,7 +52,7 @@ fn recording_twice_gives_the_same_bytes() {
 }
 
 #[test]
-fn a_plan_that_was_changed_is_found_with_its_line() {
+fn changed_plan_is_reported_with_its_line() {
     let text = String::from_utf8(record(3)).expect("recordings are text");
     let (at, line) = text
         .lines()
@@ -66,7 +66,7 @@ fn a_plan_that_was_changed_is_found_with_its_line() {
 }
 
 #[test]
-fn what_is_not_a_recording_is_refused() {
+fn input_that_is_no_recording_is_refused() {
     assert!(matches!(replay(&b""[..]), Err(ReplayError::NotARecording)));
     assert!(matches!(replay(&b"{}\n"[..]), Err(ReplayError::Malformed { line: 1, .. })));
     assert!(matches!(replay(&b"\"Tick\"\n"[..]), Err(ReplayError::Malformed { line: 1, .. })));

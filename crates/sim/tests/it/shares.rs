@@ -1,4 +1,4 @@
-//! Fair share over time: what queues get when all of them always want more.
+//! Fair share over time, for queues that always have waiting gangs.
 
 use muster_core::queue::{QueueSpec, Quota};
 use muster_core::time::{Span, Time};
@@ -6,14 +6,14 @@ use muster_plan::{Policy, QueueOrder};
 use muster_sim::{Job, Setup, Sim, SimOptions};
 use muster_testkit::build;
 
-use crate::stage::job;
+use crate::two_zones::job;
 
 /// A queue with a weight.
 fn queue(name: &str, weight: u32) -> QueueSpec {
     QueueSpec { weight, ..QueueSpec::open(name) }
 }
 
-/// Jobs that are there from the start.
+/// Jobs that are submitted at the start.
 const BACKLOG: u64 = 120;
 
 /// Jobs of one queue that arrive faster than they can ever run: sizes 1 to 4 nodes, 10 to 50 minutes.
@@ -83,7 +83,7 @@ fn weights_one_two_three_get_a_sixth_a_third_and_a_half() {
 }
 
 #[test]
-fn a_tree_shares_branch_by_branch() {
+fn tree_of_queues_shares_branch_by_branch() {
     let mut org = vec![queue("org", 3), queue("lab", 1), queue("ads", 1), queue("web", 2)];
     org[2].parent = Some("org".into());
     org[3].parent = Some("org".into());
@@ -98,7 +98,7 @@ fn a_tree_shares_branch_by_branch() {
 }
 
 #[test]
-fn a_tenant_that_comes_back_has_its_guarantee_within_one_run() {
+fn returning_tenant_has_its_guarantee_within_one_run_time() {
     let sure = Quota { gpu_milli: Some(96_000), ..Quota::default() };
     let queues = || {
         vec![
@@ -107,7 +107,7 @@ fn a_tenant_that_comes_back_has_its_guarantee_within_one_run() {
         ]
     };
     for order in [QueueOrder::Fair, QueueOrder::Muster] {
-        // The lender is away for ten hours; the borrower has all 24 nodes by then.
+        // The lender has no jobs for ten hours; the borrower has all 24 nodes by then.
         let mut jobs = flood("borrower", 360);
         jobs.extend(flood("lender", 240).into_iter().map(|mut job| {
             job.submit += Span::hours(10);
@@ -117,7 +117,7 @@ fn a_tenant_that_comes_back_has_its_guarantee_within_one_run() {
         let names = ["lender", "borrower"];
         let away = parts(&sim, &names, Span::hours(2), Span::hours(10));
         assert_eq!(away[0], 0.0);
-        // Nothing is taken from those that run: an hour covers the longest of them.
+        // Running gangs are not stopped: an hour covers the longest of them.
         let back = parts(&sim, &names, Span::hours(12), Span::hours(30));
         assert!(
             back[0] > 0.5 - 0.02,
@@ -128,10 +128,10 @@ fn a_tenant_that_comes_back_has_its_guarantee_within_one_run() {
 }
 
 #[test]
-fn an_idle_guarantee_is_lent_and_the_books_say_so() {
+fn idle_guarantee_is_lent_and_accounted_as_borrowed() {
     let sure = Quota { gpu_milli: Some(96_000), ..Quota::default() };
     let lender = QueueSpec { guaranteed: sure, ..queue("lender", 1) };
-    // What is lent must come back, so only gangs that may be stopped get it.
+    // Lent capacity must be reclaimable, so only preemptible gangs get it.
     let mut jobs = flood("borrower", 100);
     jobs.iter_mut().for_each(|job| job.gang.disruption.preemptible = true);
     let setup = setup(vec![lender, queue("borrower", 1)], 24, jobs);

@@ -1,5 +1,4 @@
-//! Large gangs against an endless stream of small ones: nobody waits for ever, under any order that promises
-//! it.
+//! Large gangs against an endless stream of small ones: no gang starves, under any order that promises it.
 
 use muster_core::queue::QueueSpec;
 use muster_core::time::{Span, Time};
@@ -7,7 +6,7 @@ use muster_plan::{Policy, QueueOrder};
 use muster_sim::{Setup, Sim, SimOptions};
 use muster_testkit::build;
 
-use crate::stage::job;
+use crate::two_zones::job;
 
 const NODES: u32 = 32;
 
@@ -71,7 +70,7 @@ fn large_gangs_start_within_the_bound_of_each_order() {
 }
 
 #[test]
-fn without_a_guard_they_starve() {
+fn large_gangs_starve_without_a_guard() {
     let policy = Policy { order: QueueOrder::FifoOvertake, explain: false, ..Policy::default() };
     let mut sim = Sim::new(stream(48), policy, SimOptions::default()).expect("a well-formed stage");
     let until = Time::ZERO + Span::hours(48);

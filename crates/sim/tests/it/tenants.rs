@@ -1,4 +1,4 @@
-//! What random worlds say about tenants: half of them have some, and what they are guaranteed can be had.
+//! Tenants of random worlds: half of the worlds have some, and their guarantees are feasible.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn children<'a>(queues: &'a [QueueSpec], of: &QueueSpec) -> impl Iterator<Item =
 }
 
 #[test]
-fn guarantees_stay_within_limits_and_within_those_above() {
+fn guarantees_stay_within_limits_and_parent_guarantees() {
     let mut guarantees = 0;
     for Drawn { setup, .. } in worlds() {
         for queue in &setup.queues {
@@ -41,9 +41,9 @@ fn asks(gang: &GangSpec) -> u64 {
 }
 
 #[test]
-fn only_hopeless_gangs_ask_for_more_than_their_user_may_have() {
+fn only_infeasible_gangs_exceed_the_limit_of_their_user() {
     let (mut limits, mut over) = (0, 0);
-    for Drawn { setup, hopeless, .. } in worlds() {
+    for Drawn { setup, infeasible, .. } in worlds() {
         for queue in &setup.queues {
             let Some(limit) = queue.user_limit.gpu_milli else { continue };
             limits += 1;
@@ -53,7 +53,7 @@ fn only_hopeless_gangs_ask_for_more_than_their_user_may_have() {
             };
             for gang in setup.jobs.iter().map(|job| &job.gang).filter(|gang| here(gang)) {
                 let fine = asks(gang) <= limit;
-                assert!(fine || hopeless.contains(&gang.name), "{} of {queue:?}", gang.name);
+                assert!(fine || infeasible.contains(&gang.name), "{} of {queue:?}", gang.name);
                 over += usize::from(!fine);
             }
         }

@@ -1,4 +1,5 @@
-//! `cargo xtask attempts`: writes the list of attempts to do harm into `docs/reference/security-tests.md`, from the tests that make them.
+//! `cargo xtask attempts`: writes the list of attack attempts into `docs/reference/security-tests.md`, from the tests that
+//! make them.
 //!
 //! A row is a test; the words beside it are the first paragraph of its doc comment. Where one test makes several attempts, a
 //! comment `// Attempt: WHAT` before each of them puts it into the list.
@@ -15,7 +16,7 @@ const PAGE: &str = "docs/reference/security-tests.md";
 const BEGIN: &str = "<!-- attempts: written by `make attempts` -->\n";
 const END: &str = "<!-- end of attempts -->\n";
 
-/// A folder of tests, and whose attempts they are.
+/// A folder of tests, and the heading of its attempts.
 const FOLDERS: [(&str, &str); 2] = [
     (
         "crates/kube/tests/cluster/tenants",
@@ -37,7 +38,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<()> {
     Ok(fs::write(path, with_list(&page, &list()?)?)?)
 }
 
-/// A page with another list of attempts.
+/// The page with this list of attempts.
 fn with_list(page: &str, list: &str) -> anyhow::Result<String> {
     let (before, rest) = page.split_once(BEGIN).context("the list has no beginning")?;
     let (_, after) = rest.split_once(END).context("the list has no end")?;
@@ -81,7 +82,7 @@ fn rows_of(path: &Path, source: &str) -> anyhow::Result<String> {
         } else if line.starts_with("#[test") || line.starts_with("#[tokio::test") {
             is_test = true;
         } else if line.starts_with("#[") {
-            // Between its words and its name.
+            // Other attributes come between the doc comment and the name.
         } else if let Some(name) = function(line).filter(|_| is_test) {
             name.clone_into(&mut test);
             writeln!(rows, "| `{file}` | `{name}` | {} |", cell(&said))?;

@@ -1,7 +1,7 @@
 //! `cargo xtask deny`: checks the dependency tree against `deny.toml` with cargo-deny.
 //!
 //! Bans, licences and sources are checked always and without a network. Advisories need RustSec's database, which is a git
-//! repository: when it can be neither fetched nor found on this machine, that check alone is skipped, loudly.
+//! repository: when it can be neither fetched nor found on this machine, that check alone is skipped with a warning.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,13 +16,13 @@ use super::tool::Tool;
 
 const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", features: "" };
 
-/// An older copy of the database counts as none: cargo-deny's own limit.
+/// An older copy of the database counts as none; this is cargo-deny's own limit.
 const STALE: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Check advisories, licences, bans and sources of the dependency tree.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
-    /// Without cargo-deny, which is installed from crates.io, say so loudly and carry on, unless `MUSTER_REQUIRE_TESTBED`
+    /// Without cargo-deny, which is installed from crates.io, print a warning and continue, unless `MUSTER_REQUIRE_TESTBED`
     /// is set
     #[arg(long)]
     may_skip: bool,
@@ -65,11 +65,11 @@ fn check(program: &Path, checks: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Brings the database up to date, or makes do with a copy that is not stale yet.
+/// Updates the database, or accepts a copy that is not stale yet.
 fn database(program: &Path) -> Result<(), String> {
     let fetched = command(program)
         .args(["fetch", "db"])
-        // Neither a question on the terminal nor a server that accepts and says nothing may hold up the check.
+        // Neither a prompt on the terminal nor a server that does not answer may block the check.
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_HTTP_LOW_SPEED_LIMIT", "1000")
         .env("GIT_HTTP_LOW_SPEED_TIME", "20")
@@ -93,7 +93,7 @@ fn database(program: &Path) -> Result<(), String> {
     }
 }
 
-/// How long ago the newest copy of the database on this machine was brought up to date.
+/// The age of the newest copy of the database on this machine.
 fn age_of_copy() -> Option<Duration> {
     let copies = fs::read_dir(cargo_home()?.join("advisory-dbs")).ok()?;
     let fetched = copies.flatten().filter_map(|copy| fetched_at(&copy.path())).max()?;

@@ -1,4 +1,4 @@
-//! What is promised of the container image, as far as it can be seen without building it.
+//! Checks of the container image that need no build.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,7 @@ use muster_testkit::testbed;
 
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// Whether a build goes on with these base images.
+/// Whether a build continues with these base images.
 fn goes_on(release: &str, images: &[&str]) -> bool {
     let script = testbed::workspace().join("image/check-bases.sh");
     let output = Command::new("sh").arg(script).args(images).env("RELEASE", release).output();
@@ -29,7 +29,7 @@ fn release_is_refused_unless_every_base_image_is_pinned_by_digest() {
 }
 
 #[test]
-fn dockerfile_names_base_images_in_its_arguments_alone_and_checks_them_first() {
+fn dockerfile_names_base_images_only_in_arguments_and_checks_them_first() {
     let text = fs::read_to_string(testbed::workspace().join("Dockerfile")).expect("a Dockerfile");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let from: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("FROM ")).collect();
@@ -39,7 +39,7 @@ fn dockerfile_names_base_images_in_its_arguments_alone_and_checks_them_first() {
         *first_run,
         r#"RUN RELEASE="${RELEASE}" sh image/check-bases.sh "${BUILD_IMAGE}" "${RUNTIME_IMAGE}""#
     );
-    // A line of this kind would have the builder itself loaded by a tag.
+    // Such a line would load the builder itself by a tag.
     assert!(!text.contains("# syntax="));
     assert!(lines.contains(&"USER 65532:65532"));
 }

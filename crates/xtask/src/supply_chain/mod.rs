@@ -1,5 +1,5 @@
-//! What Muster is built from (what may be in the dependency tree, its licences, its bill of materials), and the list of attempts
-//! that tests make to do harm.
+//! The supply chain: bans and licences of the dependency tree, bills of materials, and the list of attack attempts that
+//! tests make.
 
 pub(crate) mod attempts;
 pub(crate) mod deny;
@@ -10,6 +10,3 @@ pub(crate) mod sbom;
 mod images;
 mod packages;
 pub(crate) mod tool;
-
-/// The platform that binaries and images are built for. Crates for other platforms are in `Cargo.lock` and in no build.
-const PLATFORM: &str = "x86_64-unknown-linux-gnu";

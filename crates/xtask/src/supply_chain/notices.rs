@@ -1,6 +1,6 @@
 //! `cargo xtask notices`: writes `THIRD-PARTY-NOTICES`, the licences of everything that is linked into a shipped binary.
 //!
-//! A package that may be had under Apache-2.0 is passed on under it. The texts are those of the packages themselves; the same
+//! A package that is available under Apache-2.0 is passed on under it. The texts are those of the packages themselves; the same
 //! text in several packages is written once.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ fn path() -> PathBuf {
 
 fn generate() -> anyhow::Result<String> {
     let linked = packages::linked()?;
-    // By its words, since copies of one licence differ in how they are indented.
+    // Keyed by words, since copies of one licence differ in indentation.
     let mut texts: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     for package in &linked {
         let name = format!("{} {}", package.name, package.version);
@@ -89,8 +89,8 @@ fn licence_texts(folder: &Path, package: &Package) -> anyhow::Result<Vec<String>
     applying.iter().map(read).collect()
 }
 
-/// Apache-2.0 ends with how to apply it to one's own work. Left out where the form is not filled in, which is all that most
-/// copies differ in.
+/// Apache-2.0 ends with an appendix on how to apply it. It is left out where the form is not filled in, since most copies
+/// differ only there.
 fn without_appendix<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
     let end = lines.iter().position(|line| line.trim() == "END OF TERMS AND CONDITIONS");
     let Some(end) = end else { return lines };
@@ -103,13 +103,13 @@ fn without_appendix<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
 
 fn is_licence(name: &str) -> bool {
     let upper = name.to_uppercase();
-    // Scripts and sources that happen to be called so are not texts.
+    // Scripts and sources with such names are not texts.
     let stem = upper.trim_end_matches(".TXT").trim_end_matches(".MD");
     let starts = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
     starts.iter().any(|start| stem.starts_with(start)) && !upper.ends_with(".RS")
 }
 
-/// Of the files of a package those that apply, where the package leaves a choice.
+/// The licence files that apply, where a package offers a choice.
 fn applying<'a>(names: &'a [String], expression: &str) -> Vec<&'a str> {
     let offers_apache = !expression.contains("AND")
         && expression.split([' ', '/', '(', ')']).any(|word| word == "Apache-2.0")
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn appendix_is_kept_where_somebody_filled_it_in() {
+    fn appendix_is_kept_where_it_is_filled_in() {
         let filled = ["text", "END OF TERMS AND CONDITIONS", "", "Copyright 2020 A. Author"];
         assert_eq!(without_appendix(&filled), filled);
         let blank = ["text", "END OF TERMS AND CONDITIONS", "", "Copyright [yyyy] [name of owner]"];

@@ -1,4 +1,4 @@
-//! The packages of other people that are linked into the shipped binaries, as `cargo metadata` tells them.
+//! Third-party packages that are linked into the shipped binaries, from `cargo metadata`.
 //!
 //! The crate `cargo_metadata` is not used: it turns on `serde_json/unbounded_depth` for the whole workspace.
 
@@ -10,7 +10,8 @@ use anyhow::{Context, bail};
 use muster_testkit::testbed;
 use serde::Deserialize;
 
-use super::PLATFORM;
+/// The platform that binaries and images are built for. Crates for other platforms are in `Cargo.lock` and in no build.
+pub(super) const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 /// Packages of the workspace whose binaries are shipped.
 const SHIPPED: [&str; 2] = ["muster-cli", "muster-kube"];
@@ -30,7 +31,7 @@ pub(super) struct Package {
     /// An SPDX expression.
     pub(super) license: Option<String>,
     pub(super) repository: Option<String>,
-    /// Where it is from; none for packages of the workspace.
+    /// Its registry; none for packages of the workspace.
     source: Option<String>,
     pub(super) manifest_path: PathBuf,
     targets: Vec<Target>,
@@ -65,13 +66,13 @@ struct DependencyKind {
 }
 
 impl Package {
-    /// Macros run in the compiler; nothing of them is in a binary.
+    /// Procedural macros run in the compiler; no part of them is in a binary.
     fn is_linked(&self) -> bool {
         !self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "proc-macro"))
     }
 }
 
-/// All packages from elsewhere that a shipped binary contains, by name and version.
+/// All third-party packages that a shipped binary contains, by name and version.
 pub(super) fn linked() -> anyhow::Result<Vec<Package>> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(testbed::workspace())

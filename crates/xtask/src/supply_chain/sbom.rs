@@ -1,6 +1,6 @@
 //! `cargo xtask sbom`: a CycloneDX 1.5 bill of materials for each shipped binary, by cargo-cyclonedx.
 //!
-//! The bill is held against what `cargo metadata` says is linked: a package that is missing, or has no hash, is an error.
+//! The bill is compared with the linked packages of `cargo metadata`: a package that is missing, or has no hash, is an error.
 
 use std::fs;
 use std::path::Path;
@@ -11,19 +11,19 @@ use clap::Args as ClapArgs;
 use muster_testkit::testbed;
 use serde::Deserialize;
 
-use super::PLATFORM;
-use super::packages::{self, Package};
+use super::packages::{self, PLATFORM, Package};
 use super::tool::Tool;
 
 const CARGO_CYCLONEDX: Tool = Tool { name: "cargo-cyclonedx", version: "0.5.9", features: "" };
 
-/// Where cargo-cyclonedx writes, and the binary it tells of.
+/// The files that cargo-cyclonedx writes, and their binaries.
 const BILLS: [(&str, &str); 2] = [
     ("crates/cli/muster_bin.cdx.json", "muster"),
     ("crates/kube/muster-controller_bin.cdx.json", "muster-controller"),
 ];
-/// Also written, about a binary that is not shipped.
-const NOT_SHIPPED: &str = "crates/xtask/xtask_bin.cdx.json";
+/// Files that it also writes, of binaries that are not shipped.
+const NOT_SHIPPED: [&str; 2] =
+    ["crates/bench/muster-bench_bin.cdx.json", "crates/xtask/xtask_bin.cdx.json"];
 
 /// Write a CycloneDX bill of materials for each shipped binary to target/sbom.
 #[derive(ClapArgs)]
@@ -51,7 +51,9 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<()> {
         .status()
         .context("cargo-cyclonedx cannot be started")?;
     ensure!(status.success(), "cargo-cyclonedx failed");
-    let _ = fs::remove_file(root.join(NOT_SHIPPED));
+    for file in NOT_SHIPPED {
+        let _ = fs::remove_file(root.join(file));
+    }
     let folder = testbed::folder().with_file_name("sbom");
     fs::create_dir_all(&folder)?;
     let mut told = Vec::new();
@@ -66,7 +68,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<()> {
     complete(&told, &packages::linked()?)
 }
 
-/// The folder that a binary was built in is nobody's business.
+/// Replaces the folder of the build, which does not belong in a bill.
 fn without_folder(text: &str, root: &Path) -> String {
     text.replace(&format!("file://{}/", root.display()), "file:///muster/")
 }

@@ -1,4 +1,4 @@
-//! Programs of others that are installed from crates.io once and kept in the user's cache, outside the clone.
+//! Third-party programs that are installed from crates.io once into the user's cache, outside the clone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,7 +45,7 @@ impl Tool {
             let _ = fs::remove_dir_all(&partial);
             bail!("`cargo install {}@{}` failed", self.name, self.version);
         }
-        // Another process may have been faster; its installation is as good.
+        // Another process may have been faster; its installation is the same.
         if fs::rename(&partial, folder).is_err() {
             fs::remove_dir_all(&partial)?;
         }

@@ -14,9 +14,9 @@ use super::progress::Progress;
 
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// No Go, or a module cannot be had: nothing that a change of ours would mend.
+    /// Go or a module is not available: not a fault of this repository.
     Unavailable(String),
-    /// Everything was there and it went wrong.
+    /// The build failed although everything was available.
     Broken(String),
 }
 
@@ -133,7 +133,7 @@ fn compile(
     Err(Failure::Broken(format!("{} does not compile:\n{}", module.name, complaints.join("\n"))))
 }
 
-/// Renames, so that whoever runs the old program keeps it and nobody finds half of the new one.
+/// Renames, so that running processes keep the old program and no process finds half of the new one.
 fn keep_programs(wanted: &[&Program], fresh: &Path) -> std::io::Result<()> {
     fs::create_dir_all(testbed::programs())?;
     for program in wanted {

@@ -44,13 +44,13 @@ fn recipe_file() -> PathBuf {
     testbed::folder().join("definitions.recipe")
 }
 
-/// Whether everything of the list as it is now was written down.
+/// Whether all files of the present list were written.
 pub(super) fn is_current() -> bool {
     let wanted = list().ok();
     wanted.is_some() && fs::read_to_string(recipe_file()).ok() == wanted
 }
 
-/// Writes down what is missing. All that can be had is, also when something cannot.
+/// Writes the missing files. One that is not available does not keep the others from being written.
 pub(super) fn bring_up_to_date() -> Result<(), Failure> {
     if is_current() {
         eprintln!("testbed: definitions: there already");
@@ -111,7 +111,7 @@ fn download(sources: &[Source<'_>]) -> Result<Vec<Downloaded>, Failure> {
         .current_dir(folder)
         .output()
         .map_err(|error| Failure::Unavailable(format!("`go` cannot be started ({error})")))?;
-    // It fails if one of them cannot be had, and says so in the answer for that one.
+    // It fails if one of them is not available, and says so in the answer for that one.
     let answers = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
     let answers: Result<Vec<Downloaded>, _> = answers.collect();
     let answers = answers.map_err(|error| Failure::Broken(format!("go mod download: {error}")))?;
@@ -152,7 +152,7 @@ mod tests {
             files: vec!["crds/one.yaml", "crds/two.yaml"],
         };
         assert_eq!(read(text), Ok(vec![red]));
-        assert!(read("  crds/one.yaml\n").is_err(), "a file of nobody");
+        assert!(read("  crds/one.yaml\n").is_err(), "a file without a system");
         assert!(read("red a.io/red v1.0.0\n").is_err(), "no hash");
     }
 

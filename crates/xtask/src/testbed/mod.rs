@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Only say what is there; fails if something is missing
     #[arg(long)]
     check: bool,
-    /// Without Go or its modules say so loudly and carry on, unless `MUSTER_REQUIRE_TESTBED` is set
+    /// Without Go or its modules print a warning and continue, unless `MUSTER_REQUIRE_TESTBED` is set
     #[arg(long, conflicts_with = "check")]
     may_skip: bool,
 }
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     settle(args, "a definition", definitions::bring_up_to_date())
 }
 
-/// Carries on without something that cannot be had, where that is allowed.
+/// Continues without a tool that is not available, where that is allowed.
 fn settle(args: &Args, name: &str, outcome: Result<(), Failure>) -> anyhow::Result<()> {
     match outcome {
         Err(Failure::Unavailable(why)) if args.may_skip && !testbed::is_required() => {
@@ -55,13 +55,13 @@ fn settle(args: &Args, name: &str, outcome: Result<(), Failure>) -> anyhow::Resu
     }
 }
 
-/// Holds the build to one at a time, whoever started it; the lock ends with the process.
+/// Locks out other builds; the lock ends with the process.
 fn lock(path: &Path) -> anyhow::Result<File> {
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     match file.try_lock() {
         Ok(()) => return Ok(file),
         Err(TryLockError::WouldBlock) => {
-            eprintln!("testbed: somebody else is building it, waiting");
+            eprintln!("testbed: another process is building it, waiting");
         }
         Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the test bed"),
     }

@@ -114,12 +114,12 @@ impl Module {
         requirements(&text).get(self.main).map_or_else(|| "unknown".to_owned(), ToString::to_string)
     }
 
-    /// The programs to build here: those nobody supplies.
+    /// The programs to build here: those that are not supplied.
     pub(super) fn wanted(&self) -> Vec<&'static Program> {
         self.programs.iter().filter(|program| program.tool.supplied().is_none()).collect()
     }
 
-    /// Symbols are left out: they double the size, and nobody debugs these.
+    /// Symbols are left out: they double the size, and these programs are not debugged.
     pub(super) fn link_flags(&self) -> String {
         let version = self.version();
         let stamps =

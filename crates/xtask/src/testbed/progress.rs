@@ -1,4 +1,4 @@
-//! One line per module that moves on a terminal, and a line now and then where nobody watches.
+//! Progress: one live line per module on a terminal, and a line now and then elsewhere.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{definitions, schema};
+use crate::crd::definition::definitions;
+use crate::crd::tests::schema;
 
 /// The schema of the value a path leads to.
 fn at<'s>(schema: &'s Value, path: &str) -> &'s Value {
@@ -32,7 +33,7 @@ fn every_column_shows_a_field_of_its_type() {
 
 #[test]
 fn lists_read_like_this() {
-    let headings = |definition: &super::Definition| {
+    let headings = |definition: &crate::crd::definition::Definition| {
         let columns = &definition.object["spec"]["versions"][0]["additionalPrinterColumns"];
         let heading = |column: &Value| {
             let name = column["name"].as_str().unwrap_or_default();

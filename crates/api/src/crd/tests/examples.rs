@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::validate::wrong;
-use super::{definition, schema};
-use crate::opaque;
-use crate::tree::Documents;
+use crate::crd::tests::validate::wrong;
+use crate::crd::tests::{definition, schema};
+use crate::yaml::opaque;
+use crate::yaml::tree::Documents;
 
 fn documents(text: &str) -> Vec<Value> {
     Documents::new(text).map(|document| opaque::json(&document.expect("a document"))).collect()

@@ -6,13 +6,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::sample::{VARIANTS, object};
-use super::validate::wrong;
-use super::{definition, schema};
-use crate::crd::{Gang, Order, Pool, Queue, Topology};
-use crate::fields::asked::{self, Asked};
-use crate::provider::PROVIDERS;
+use crate::crd::gang::spec::Gang;
+use crate::crd::order::spec::Order;
+use crate::crd::pool::spec::Pool;
+use crate::crd::queue::Queue;
+use crate::crd::tests::sample::{VARIANTS, object};
+use crate::crd::tests::validate::wrong;
+use crate::crd::tests::{definition, schema};
+use crate::crd::topology::Topology;
+use crate::manifest::pool::provider::PROVIDERS;
 use crate::read_texts;
+use crate::yaml::fields::asked;
+use crate::yaml::fields::asked::Asked;
 
 /// The fields of every mapping in a schema, by its path, but for those whose keys the user chooses.
 fn of_schema(schema: &Value, path: &str, found: &mut Asked) {

@@ -1,18 +1,18 @@
 //! Definitions against readers, examples and the rules of API servers.
 
-mod columns;
-mod examples;
-mod fields;
-mod patterns;
-mod sample;
-mod shape;
-mod validate;
+pub(crate) mod columns;
+pub(crate) mod examples;
+pub(crate) mod fields;
+pub(crate) mod patterns;
+pub(crate) mod sample;
+pub(crate) mod shape;
+pub(crate) mod validate;
 
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use super::structural::structural;
-use super::{Definition, definitions};
+use crate::crd::definition::{Definition, definitions};
+use crate::crd::structural::structural;
 
 /// The definition of one kind.
 fn definition(kind: &str) -> Definition {

@@ -8,13 +8,14 @@ use proptest::prelude::*;
 use schemars::JsonSchema;
 use serde_json::json;
 
-use super::schema_of;
-use super::validate::wrong;
-use crate::crd::{
-    Amount, Duration, DurationAboveZero, GpuKey, Instant, Key, Label, LabelValue, Name, Stamp,
-};
-use crate::instant;
-use crate::names::{is_key, is_label, is_name, is_value};
+use crate::crd::tests::schema_of;
+use crate::crd::tests::validate::wrong;
+use crate::crd::values::amount::Amount;
+use crate::crd::values::duration::{Duration, DurationAboveZero};
+use crate::crd::values::stamp::Stamp;
+use crate::crd::values::text::{GpuKey, Instant, Key, Label, LabelValue, Name};
+use crate::yaml::instant::instant;
+use crate::yaml::names::{is_key, is_label, is_name, is_value};
 
 fn allows<T: JsonSchema>(text: &str) -> bool {
     wrong(&schema_of::<T>(), &json!(text)).is_empty()

@@ -4,7 +4,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 /// Where of several fields only one may be given, each is given in one of so many objects.
-pub(super) const VARIANTS: usize = 4;
+pub(crate) const VARIANTS: usize = 4;
 
 /// What fits nearly everywhere: the first of these that a pattern allows. A level, a duration, a GPU, an instant, an
 /// offering.
@@ -18,7 +18,7 @@ const NAMED: [(&str, &str); 3] =
 const EXCLUSIVE: [[&str; 2]; 2] = [["priority", "priorityClassName"], ["node", "claim"]];
 
 /// An object with every field of `properties`, or one of them where there may be one only.
-pub(super) fn object(schema: &Value, variant: usize) -> Value {
+pub(crate) fn object(schema: &Value, variant: usize) -> Value {
     let Some(properties) = schema["properties"].as_object() else { return json!({}) };
     let only_one = schema["maxProperties"] == 1;
     let one = properties.keys().nth(variant % properties.len());

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{definitions, schema};
+use crate::crd::definition::definitions;
+use crate::crd::tests::schema;
 
 /// What an API server allows in a schema, as far as it is used here.
 const KEYWORDS: [&str; 21] = [

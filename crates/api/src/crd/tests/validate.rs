@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::schema_of;
-use crate::crd::{Amount, Duration, Name};
+use crate::crd::tests::schema_of;
+use crate::crd::values::amount::Amount;
+use crate::crd::values::duration::Duration;
+use crate::crd::values::text::Name;
 
 /// Everything that is wrong with a value, each with its path.
-pub(super) fn wrong(schema: &Value, value: &Value) -> Vec<String> {
+pub(crate) fn wrong(schema: &Value, value: &Value) -> Vec<String> {
     let mut findings = Vec::new();
     check(schema, value, "", &mut findings);
     findings

@@ -1,4 +1,4 @@
-//! The live view on a screen.
+//! Draws the live view on a screen.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -6,10 +6,10 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Row, Table};
 
-use super::rows::{GangRow, NodeRow, QUEUE_TITLES, Rows};
+use crate::client::top::rows::{GangRow, NodeRow, QUEUE_TITLES, Rows};
 
 /// Draws everything.
-pub(super) fn draw(frame: &mut Frame<'_>, rows: &Rows, url: &str, lost: bool, scroll: usize) {
+pub(crate) fn draw(frame: &mut Frame<'_>, rows: &Rows, url: &str, lost: bool, scroll: usize) {
     let [top, middle, gangs, bottom] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(middle_height(rows, frame.area().height)),
@@ -24,11 +24,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, rows: &Rows, url: &str, lost: bool, sc
     draw_queues(frame, &rows.queues, right);
     draw_gangs(frame, &rows.gangs, gangs, scroll);
     let keys = Line::from(format!("arrows scroll, q quits; {url}")).dim();
-    let lost_line = Line::from("the connection is lost; trying again").red();
+    let lost_line = Line::from("the connection is lost; reconnecting").red();
     frame.render_widget(if lost { lost_line } else { keys }, bottom);
 }
 
-/// Nodes and queues take what they need, and half of the screen at most.
+/// Nodes and queues take the rows that they need, and at most half of the screen.
 fn middle_height(rows: &Rows, screen: u16) -> u16 {
     let most = rows.nodes.len().max(rows.queues.len());
     // Two for the frame and one for the titles.
@@ -131,13 +131,13 @@ fn colour(phase: &str) -> Color {
     match phase {
         "Running" | "Succeeded" => Color::Green,
         "Provisioning" | "Admitted" => Color::Cyan,
-        "Failed" | "Impossible" => Color::Red,
+        "Failed" | "Infeasible" => Color::Red,
         "Stopping" | "Held" | "Cancelled" => Color::Yellow,
         _ => Color::Reset,
     }
 }
 
-/// As wide as the widest text, within reason; room for a title.
+/// The width of the widest text, at least that of a title and at most `most`.
 fn widest<'a>(texts: impl Iterator<Item = &'a str>, most: usize) -> u16 {
     let widest = texts.map(console::measure_text_width).max().unwrap_or(0);
     u16::try_from(widest.clamp(6, most)).unwrap_or(u16::MAX)
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_on_the_screen() {
+    fn screen_shows_nodes_queues_and_gangs() {
         let lines = screen(120, 20, false);
         let has = |text: &str| lines.iter().any(|line| line.contains(text));
         assert!(has("3 of 3 nodes ready"), "{lines:#?}");
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn a_small_screen_says_how_much_is_missing() {
+    fn small_screen_shows_the_number_of_hidden_rows() {
         let lines = screen(60, 12, false);
         assert!(lines.iter().any(|line| line.contains("of 4")), "{lines:#?}");
         screen(1, 1, false);
     }
 
     #[test]
-    fn a_bar_is_as_full_as_the_gang() {
+    fn bar_is_proportional_to_ready_members() {
         assert_eq!(bar("3/8"), "███░░░░░░░ 3/8");
         assert_eq!(bar("9/8"), "██████████ 9/8");
         assert_eq!(bar("0/0"), "0/0");

@@ -1,4 +1,4 @@
-//! What the live view shows, as text.
+//! The texts of the live view.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,54 +8,54 @@ use muster_core::time::Time;
 use muster_server::Kind;
 use serde_json::Value;
 
-use crate::client::age;
-use crate::client::columns::{node_gpus, of, phase, ready, text, words};
-use crate::client::view::View;
+use crate::client::follow::view::View;
+use crate::client::output::age;
+use crate::client::output::columns::{node_gpus, of, phase, ready, text, words};
 
-/// All that is shown.
+/// Everything that is shown.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Rows {
-    pub(super) heading: String,
-    pub(super) nodes: Vec<NodeRow>,
-    pub(super) queues: Vec<Vec<String>>,
-    pub(super) gangs: Vec<GangRow>,
+pub(crate) struct Rows {
+    pub(crate) heading: String,
+    pub(crate) nodes: Vec<NodeRow>,
+    pub(crate) queues: Vec<Vec<String>>,
+    pub(crate) gangs: Vec<GangRow>,
 }
 
 /// One node.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct NodeRow {
-    pub(super) name: String,
-    pub(super) pool: String,
-    pub(super) ready: bool,
+pub(crate) struct NodeRow {
+    pub(crate) name: String,
+    pub(crate) pool: String,
+    pub(crate) ready: bool,
     /// `8 x H100`.
-    pub(super) kind: String,
-    /// A box for each GPU, full where somebody is on it.
-    pub(super) boxes: String,
-    pub(super) gangs: String,
+    pub(crate) kind: String,
+    /// A box for each GPU, full where the GPU is in use.
+    pub(crate) boxes: String,
+    pub(crate) gangs: String,
 }
 
 /// One gang.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct GangRow {
-    pub(super) name: String,
-    pub(super) phase: String,
-    pub(super) ready: String,
-    pub(super) queue: String,
-    /// How long it has run, or waited, or ago it ended.
-    pub(super) time: String,
-    pub(super) message: String,
+pub(crate) struct GangRow {
+    pub(crate) name: String,
+    pub(crate) phase: String,
+    pub(crate) ready: String,
+    pub(crate) queue: String,
+    /// How long it has run or waited, or how long ago it ended.
+    pub(crate) time: String,
+    pub(crate) message: String,
 }
 
-/// Columns of queues that fit beside each other.
-pub(super) const QUEUE_TITLES: [&str; 5] = ["NAME", "GUARANTEED", "GPUS", "WAITING", "RUNNING"];
+/// The columns of queues that fit beside the nodes.
+pub(crate) const QUEUE_TITLES: [&str; 5] = ["NAME", "GUARANTEED", "GPUS", "WAITING", "RUNNING"];
 
 impl Rows {
-    /// How everything stands at an instant.
-    pub(super) fn of(view: &View, now: Time) -> Self {
+    /// The rows for the objects of a view at an instant.
+    pub(crate) fn of(view: &View, now: Time) -> Self {
         let used = gpus_in_use(view);
         let node = |(name, node)| node_row(name, node, used.get(name).copied());
         let mut nodes: Vec<NodeRow> = view.all(Kind::Node).map(node).collect();
-        // Those in use come first: a small screen has no room for all.
+        // Nodes in use come first: a small screen has no room for all.
         nodes.sort_by_key(|node| node.gangs.is_empty());
         let mut gangs: Vec<_> = view.all(Kind::Gang).collect();
         gangs.sort_by_key(|(name, gang)| {
@@ -89,11 +89,11 @@ fn heading(view: &View) -> String {
         count(usize::try_from(gpus).unwrap_or(0), "GPU"),
         phases(&["Running", "Admitted", "Stopping"]),
         phases(&["Provisioning"]),
-        phases(&["Waiting", "Impossible"]),
+        phases(&["Waiting", "Infeasible"]),
     )
 }
 
-/// GPUs in use by node, where gangs tell which they are on.
+/// GPUs in use by node, where gangs report their devices.
 fn gpus_in_use(view: &View) -> BTreeMap<&str, usize> {
     let mut used: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, gang) in view.all(Kind::Gang) {
@@ -117,7 +117,7 @@ fn node_row(name: &str, node: &Value, used: Option<usize>) -> NodeRow {
             let used = used.min(gpus);
             format!("{}{}", "■".repeat(used), "□".repeat(gpus - used))
         }
-        // Somebody is on it, and nobody says on which of its GPUs.
+        // The node is in use, and the GPUs in use are not known.
         None if !gangs.is_empty() => "▨".repeat(gpus),
         None => "□".repeat(gpus),
     };
@@ -139,7 +139,7 @@ fn queue_row(queue: &Value, now: Time) -> Vec<String> {
     QUEUE_TITLES.iter().map(cell).collect()
 }
 
-/// Those that do something come first.
+/// The order of gangs: active ones first.
 fn rank(gang: &Value) -> u8 {
     match &*text(gang, "/status/phase") {
         "Running" | "Stopping" => 0,
@@ -167,7 +167,7 @@ fn gang_row(name: &str, gang: &Value, now: Time) -> GangRow {
     GangRow {
         name: name.to_owned(),
         phase: phase(gang),
-        // Nothing of a gang that is over is ready, whatever it did.
+        // A gang that is over has no ready members, whatever it reported.
         ready: if rank(gang) == 4 { String::new() } else { text(gang, "/status/progress") },
         queue: text(gang, "/spec/queue"),
         time,
@@ -176,13 +176,13 @@ fn gang_row(name: &str, gang: &Value, now: Time) -> GangRow {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
 
-    /// A small world.
-    pub(in super::super) fn view() -> View {
+    /// Three nodes, four gangs and a queue.
+    pub(crate) fn view() -> View {
         let mut view = View::default();
         let node = |name: &str, gangs: Value| {
             json!({"metadata": {"name": name}, "spec": {"pool": "gpus", "gpu": "H100"},
@@ -214,7 +214,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn gangs_that_do_something_come_first_and_those_that_ended_last_by_how_lately() {
+    fn active_gangs_come_first_and_ended_ones_last_by_end_time() {
         let rows = Rows::of(&view(), Time(60_000));
         let names: Vec<_> = rows.gangs.iter().map(|gang| &*gang.name).collect();
         assert_eq!(names, ["r/a", "r/w", "r/y", "r/z"]);
@@ -224,7 +224,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn boxes_are_full_where_somebody_is_known_to_be() {
+    fn boxes_are_full_where_gpus_are_known_to_be_in_use() {
         let rows = Rows::of(&view(), Time(60_000));
         let boxes: Vec<_> = rows.nodes.iter().map(|node| &*node.boxes).collect();
         assert_eq!(boxes, ["■■□□□□□□", "▨▨▨▨▨▨▨▨", "□□□□□□□□"]);

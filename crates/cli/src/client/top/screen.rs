@@ -1,4 +1,4 @@
-//! The terminal while the live view has it, and the keys that are pressed.
+//! The terminal of the live view, and its keys.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use ratatui::{DefaultTerminal, Frame};
 use tokio::sync::mpsc;
 
-/// How often the thread that reads keys looks whether anybody still wants them.
+/// How often the thread that reads keys checks whether its channel is closed.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The terminal. It is given back as it was when this is dropped, also on a panic.
-pub(super) struct Screen {
+/// The terminal. It is restored when this is dropped, also on a panic.
+pub(crate) struct Screen {
     terminal: DefaultTerminal,
     keys: mpsc::Receiver<Key>,
 }
 
-/// What somebody wants.
+/// What a key does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Key {
+pub(crate) enum Key {
     Quit,
     Up(usize),
     Down(usize),
-    /// The screen has another size, or a key without a meaning was pressed.
+    /// The screen was resized, or a key without a meaning was pressed.
     Other,
 }
 
 impl Screen {
-    /// Takes the terminal.
-    pub(super) fn open() -> std::io::Result<Self> {
+    /// Takes over the terminal.
+    pub(crate) fn open() -> std::io::Result<Self> {
         let terminal = ratatui::try_init()?;
         let (send, keys) = mpsc::channel(16);
         std::thread::spawn(move || listen(&send));
@@ -35,13 +35,13 @@ impl Screen {
     }
 
     /// Waits for the next key.
-    pub(super) async fn key(&mut self) -> Key {
-        // When nobody listens any more, nobody can quit either.
+    pub(crate) async fn key(&mut self) -> Key {
+        // Without the thread that reads keys there is no other way to quit.
         self.keys.recv().await.unwrap_or(Key::Quit)
     }
 
     /// Draws a frame.
-    pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> std::io::Result<()> {
+    pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> std::io::Result<()> {
         self.terminal.draw(draw).map(drop)
     }
 }

@@ -1,8 +1,8 @@
-//! Gangs that grow and shrink, as processes: they save, stop, and start again as so many.
+//! Gangs that grow and shrink, as processes: they save, stop, and restart with another size.
 
 use serde_json::{Value, json};
 
-use super::stage::{Place, Up};
+use super::control_plane::{ControlPlane, TestDir};
 
 const NODE: &str = "
 kind: Node
@@ -31,11 +31,11 @@ spec:
 }
 
 #[test]
-fn an_elastic_gang_saves_and_goes_on_with_fewer_when_another_needs_the_room() {
-    let place = Place::new("elastic");
+fn elastic_gang_saves_and_shrinks_for_higher_priority_gang() {
+    let place = TestDir::new("elastic");
     let log = place.0.join("sizes");
-    let up = Up::start(&place.data(), &["--no-local"]);
-    // Told to save, a worker says how many they were; what it had done would be read again by its next start.
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
+    // On the checkpoint signal a worker writes down the size of the gang; its next start would read its saved work.
     let script = format!(
         "trap \"echo saved $RANK/$WORLD_SIZE >> {0}; exit 0\" USR1; echo began $RANK/$WORLD_SIZE >> {0}; \
          while :; do sleep 0.05; done",
@@ -64,19 +64,20 @@ fn an_elastic_gang_saves_and_goes_on_with_fewer_when_another_needs_the_room() {
     up.until_over("stretchy");
 }
 
-/// Who has just changed does not soon do so again; that is in the World's time.
+/// A gang is not resized again soon after a resize, in simulated time: so that time runs faster.
 const FAST: [&str; 3] = ["--no-local", "--speed", "60"];
 
-/// A gang of one to four that resizes itself. Its members say when they begin, what they are told, and when they go.
+/// A gang of one to four members that resizes itself. Its members write down when they begin, what they are told, and
+/// when they leave.
 struct Stretchy {
-    place: Place,
-    up: Up,
+    place: TestDir,
+    up: ControlPlane,
 }
 
 impl Stretchy {
     fn start(name: &str, on_leaving: &str) -> Self {
-        let place = Place::new(name);
-        let up = Up::start(&place.data(), &FAST);
+        let place = TestDir::new(name);
+        let up = ControlPlane::start(&place.data(), &FAST);
         let log = place.0.join("said");
         let script = format!(
             "trap \"cat $MUSTER_WORLD >> {0}\" USR2; trap \"{on_leaving}\" USR1; \
@@ -103,7 +104,7 @@ impl Stretchy {
         self.up.until(line, |_| self.said().contains(line).then_some(()));
     }
 
-    /// Two of its places are needed for a second.
+    /// Occupies two of its seats for a second.
     fn make_way(&self, name: &str) {
         let rigid = gang(name, 10, "min: 2", 1, "sleep 1");
         let (code, answer) = self.up.apply(&rigid, None).expect("an answer");
@@ -114,7 +115,7 @@ impl Stretchy {
     fn killed(self) -> Self {
         let Self { place, up } = self;
         up.kill();
-        let up = Up::start(&place.data(), &FAST);
+        let up = ControlPlane::start(&place.data(), &FAST);
         Self { place, up }
     }
 
@@ -126,29 +127,32 @@ impl Stretchy {
 }
 
 #[test]
-fn a_gang_that_resizes_itself_goes_on_with_those_who_stay() {
+fn self_resizing_gang_continues_with_remaining_members() {
     let stretchy = Stretchy::start("resize-signal", "exit 3");
     stretchy.make_way("rigid");
     let over = stretchy.up.until_over("rigid");
     assert_eq!(over["status"]["phase"], "Succeeded", "{over}");
-    // Those who came have numbers that nobody had, and the ranks after those who stayed.
+    // New members have numbers that were never used, and the ranks after the remaining members.
     stretchy.until("began 4 as 2/4 in 1");
     stretchy.until("began 5 as 3/4 in 1");
-    let told = || -> Vec<Value> {
+    let sizes = || -> Vec<Value> {
         let said = stretchy.said();
         said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     };
-    stretchy.up.until("those who stayed know", |_| (told().len() == 4).then_some(()));
-    let told = told();
-    let stay: Vec<u64> = serde_json::from_value(told[0]["members"].clone()).expect("numbers");
-    assert_eq!((&told[0]["size"], stay.len()), (&json!(2), 2), "{told:?}");
+    stretchy.up.until("the remaining members know", |_| (sizes().len() == 4).then_some(()));
+    let sizes = sizes();
+    let stay: Vec<u64> = serde_json::from_value(sizes[0]["members"].clone()).expect("numbers");
+    assert_eq!((&sizes[0]["size"], stay.len()), (&json!(2), 2), "{sizes:?}");
     let all = [stay, vec![4, 5]].concat();
-    assert_eq!(told[1], told[0]);
-    assert_eq!(told[2..], [json!({"size": 4, "members": all}), json!({"size": 4, "members": all})]);
+    assert_eq!(sizes[1], sizes[0]);
+    assert_eq!(
+        sizes[2..],
+        [json!({"size": 4, "members": all}), json!({"size": 4, "members": all})]
+    );
     assert_eq!(
         stretchy.said().matches("began").count(),
         6,
-        "nobody began twice: {}",
+        "no member began twice: {}",
         stretchy.said()
     );
     let gang = stretchy.up.gang("stretchy");
@@ -163,7 +167,7 @@ fn a_gang_that_resizes_itself_goes_on_with_those_who_stay() {
 }
 
 #[test]
-fn who_is_to_leave_and_does_not_is_killed_and_the_others_go_on() {
+fn surplus_member_that_does_not_leave_is_killed() {
     let stretchy = Stretchy::start("resize-stubborn", "");
     stretchy.make_way("rigid");
     let over = stretchy.up.until_over("rigid");
@@ -174,7 +178,7 @@ fn who_is_to_leave_and_does_not_is_killed_and_the_others_go_on() {
 }
 
 #[test]
-fn a_control_plane_that_is_killed_while_a_gang_resizes_itself_goes_on_with_it() {
+fn restarted_control_plane_continues_a_self_resize() {
     let mut stretchy = Stretchy::start("resize-kills", "sleep 0.3; exit 0");
     for (round, delay_ms) in [0u64, 20, 100, 250, 400, 700, 1_200].into_iter().enumerate() {
         let name = format!("rigid-{round}");
@@ -199,7 +203,7 @@ fn a_control_plane_that_is_killed_while_a_gang_resizes_itself_goes_on_with_it() 
 }
 
 #[test]
-fn a_gang_whose_keeper_is_killed_while_it_resizes_itself_ends_whole() {
+fn gang_ends_whole_when_keeper_is_killed_during_self_resize() {
     let stretchy = Stretchy::start("resize-keeper", "sleep 1; exit 0");
     stretchy.make_way("rigid");
     stretchy.up.until("it is told", |_| stretchy.said().contains("\"size\": 2").then_some(()));

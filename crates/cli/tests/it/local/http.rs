@@ -1,4 +1,4 @@
-//! The little HTTP that these tests speak.
+//! A minimal HTTP client for these tests.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A request and its answer; an error when the other side is gone.
+/// Sends a request and reads the answer; an error when the connection is closed early.
 pub(super) fn ask(
     address: &str,
     method: &str,

@@ -1,10 +1,10 @@
-//! What gangs leave behind: processes, directories, accounts.
+//! What remains of gangs: processes, directories, usage records.
 
 use std::process::Command;
 
 use serde_json::Value;
 
-use super::stage::{Place, Up};
+use super::control_plane::{ControlPlane, TestDir};
 
 fn gang(name: &str, script: &str) -> String {
     format!(
@@ -18,20 +18,20 @@ spec:
     )
 }
 
-fn submit(up: &Up, text: &str) {
+fn submit(up: &ControlPlane, text: &str) {
     let (code, answer) = up.apply(text, None).expect("an answer");
     assert_eq!(code, 200, "{answer}");
 }
 
-fn sleepers(place: &Place, what: &str) -> Vec<u32> {
+fn sleepers(place: &TestDir, what: &str) -> Vec<u32> {
     let all = place.processes().into_iter();
     all.filter(|(_, command)| command.contains(what)).map(|(pid, _)| pid).collect()
 }
 
 #[test]
-fn a_child_that_leaves_its_group_and_its_session_does_not_outlive_its_gang() {
-    let place = Place::new("setsid");
-    let up = Up::start(&place.data(), &[]);
+fn child_in_its_own_session_does_not_outlive_its_gang() {
+    let place = TestDir::new("setsid");
+    let up = ControlPlane::start(&place.data(), &[]);
     let seen = place.0.join("seen");
     let script =
         format!("setsid sleep 7171 & while ! [ -e {} ]; do sleep 0.05; done", seen.display());
@@ -43,41 +43,41 @@ fn a_child_that_leaves_its_group_and_its_session_does_not_outlive_its_gang() {
 }
 
 #[test]
-fn a_keeper_that_is_killed_leaves_nobody_behind_either() {
-    let place = Place::new("setsid-kill");
-    let up = Up::start(&place.data(), &[]);
+fn killed_keeper_leaves_no_process_behind() {
+    let place = TestDir::new("setsid-kill");
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("leaves", "setsid sleep 7272 & sleep 7272"));
     up.until("both are there", |_| (sleepers(&place, " 7272").len() >= 2).then_some(()));
     let keeper = place.processes().into_iter().find(|(_, command)| command.contains(" keep "));
     let (pid, _) = keeper.expect("a keeper");
-    // Nobody hears of it until the control plane is back.
+    // The death is not noticed until the control plane is back.
     up.kill();
     let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
     assert!(killed.expect("kill").success());
     let before = std::time::SystemTime::now();
     std::thread::sleep(std::time::Duration::from_millis(2_500));
-    let up = Up::start(&place.data(), &[]);
+    let up = ControlPlane::start(&place.data(), &[]);
     let over = up.until_over("leaves");
     assert!(
         over["status"]["message"].as_str().is_some_and(|why| why.contains("is gone")),
         "{over}"
     );
     assert_eq!(sleepers(&place, " 7272"), [0u32; 0]);
-    // It held what it held until it was last known to live, not until somebody looked.
+    // Usage is counted until the run was last known to live, not until the control plane was back.
     let began = place.data().join("runs/1/run.json").metadata().and_then(|about| about.modified());
     let most = before.duration_since(began.expect("a plan")).expect("earlier").as_secs_f64() * 0.1;
     let used = used(&up, "gang");
     assert!(used[0]["cpuSeconds"].as_f64().expect("a sum") <= most + 0.001, "{used:?}, {most}");
 }
 
-fn used(up: &Up, by: &str) -> Vec<Value> {
+fn used(up: &ControlPlane, by: &str) -> Vec<Value> {
     up.get(&format!("/v1/usage?by={by}"))["items"].as_array().expect("items").clone()
 }
 
 #[test]
-fn deleting_a_gang_keeps_what_it_used_and_no_older_one_of_its_name_comes_back() {
-    let place = Place::new("accounts");
-    let up = Up::start(&place.data(), &[]);
+fn deleted_gang_keeps_its_usage_and_no_older_one_returns() {
+    let place = TestDir::new("accounts");
+    let up = ControlPlane::start(&place.data(), &[]);
     for text in ["sleep 0.2; echo first", "sleep 0.3; echo second"] {
         submit(&up, &gang("twice", text));
         up.until_over("twice");
@@ -87,7 +87,7 @@ fn deleting_a_gang_keeps_what_it_used_and_no_older_one_of_its_name_comes_back() 
     assert_eq!(up.delete("/v1/namespaces/default/gangs/twice"), 204);
     assert_eq!(used(&up, "gang"), before, "its accounts are gone");
     up.kill();
-    let up = Up::start(&place.data(), &[]);
+    let up = ControlPlane::start(&place.data(), &[]);
     let gangs = up.get("/v1/gangs");
     assert_eq!(gangs["items"].as_array().map(Vec::len), Some(0), "an older one is back: {gangs}");
     assert_eq!(used(&up, "gang"), before);
@@ -98,9 +98,9 @@ fn deleting_a_gang_keeps_what_it_used_and_no_older_one_of_its_name_comes_back() 
 }
 
 #[test]
-fn a_new_gang_does_not_take_the_work_of_a_deleted_one_for_its_own() {
-    let place = Place::new("reuse");
-    let up = Up::start(&place.data(), &[]);
+fn new_gang_ignores_run_directories_of_deleted_gangs() {
+    let place = TestDir::new("reuse");
+    let up = ControlPlane::start(&place.data(), &[]);
     let log = place.0.join("ran");
     let script = format!("echo $MUSTER_RUN >> {}", log.display());
     for _ in 0..2 {
@@ -109,7 +109,7 @@ fn a_new_gang_does_not_take_the_work_of_a_deleted_one_for_its_own() {
         assert_eq!(up.delete("/v1/namespaces/default/gangs/again"), 204);
     }
     up.kill();
-    // Something is left where a run could begin; it is no run of anybody.
+    // A directory is in the place of the next run; it belongs to no run.
     let stray = place.data().join("runs/3");
     std::fs::create_dir_all(&stray).expect("a directory");
     std::fs::write(
@@ -117,7 +117,7 @@ fn a_new_gang_does_not_take_the_work_of_a_deleted_one_for_its_own() {
         "{\"ended\":{\"at\":1,\"ending\":\"succeeded\"}}\n",
     )
     .expect("written");
-    let up = Up::start(&place.data(), &[]);
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("again", &script));
     assert_eq!(up.until_over("again")["status"]["phase"], "Succeeded");
     let ran = std::fs::read_to_string(log).expect("a log");
@@ -129,9 +129,9 @@ fn a_new_gang_does_not_take_the_work_of_a_deleted_one_for_its_own() {
 }
 
 #[test]
-fn gangs_that_share_a_node_pay_for_it_together_and_each_its_share() {
-    let place = Place::new("shares");
-    let up = Up::start(&place.data(), &["--no-local", "--speed", "600"]);
+fn gangs_on_one_node_share_its_cost_by_gpus() {
+    let place = TestDir::new("shares");
+    let up = ControlPlane::start(&place.data(), &["--no-local", "--speed", "600"]);
     let pool = "
 kind: Pool
 metadata: {name: cloud}
@@ -151,7 +151,7 @@ spec:
     up.until_over("large");
     for sum in used(&up, "gang") {
         let number = |field: &str| sum[field].as_f64().expect("a number");
-        // One unit a second for all eight of them.
+        // One unit of cost a second for all eight GPUs.
         let share = number("gpuSeconds") / 8.0;
         assert!((number("cost") - share).abs() < 0.01 * share, "{sum}");
     }

@@ -1,15 +1,19 @@
-//! The embedded control plane as its users meet it: the program, its database, real processes.
+//! The embedded control plane as users see it: the program, its database, real processes.
 
-mod again;
-mod booting;
-mod elastic;
-mod hostile;
+mod control_plane;
 mod http;
+
+mod mpi;
+mod run;
+
+mod elastic;
+mod provisioning;
+mod requests;
+mod scale_and_retry;
+
+mod failures;
 mod kills;
 mod leftovers;
-mod manners;
-mod mpi;
-mod rights;
-mod run;
-mod stage;
-mod troubles;
+
+mod authorization;
+mod hostile;

@@ -1,10 +1,10 @@
-//! Jobs of MPI: the launcher runs `mpirun`, and each worker is a host to it.
+//! MPI jobs: the launcher runs `mpirun`, and each worker is one of its hosts.
 
 use std::path::Path;
 use std::process::Command;
 
+use super::control_plane::{ControlPlane, TestDir};
 use super::run::printed;
-use super::stage::{Place, Up};
 use crate::muster::{command, finish};
 
 /// Nodes with room for one member each.
@@ -37,7 +37,7 @@ spec:
     )
 }
 
-/// Says loudly that a test does nothing where Open MPI is not installed. That is nobody's failure.
+/// Whether the programs are installed; prints a message if not. A skipped test does not fail.
 fn is_installed(programs: &[&str]) -> bool {
     let runs = |program: &&str| {
         let said = Command::new(program).arg("--version").output();
@@ -50,7 +50,7 @@ fn is_installed(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-fn run(place: &Place, text: &str) -> crate::muster::Outcome {
+fn run(place: &TestDir, text: &str) -> crate::muster::Outcome {
     let file = place.0.join("job.yaml");
     std::fs::write(&file, text).expect("written");
     let data = place.data();
@@ -64,11 +64,11 @@ fn said_by_launcher(data: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_program_of_mpi_runs_on_the_nodes_of_its_workers() {
+fn mpi_program_runs_on_the_nodes_of_its_workers() {
     if !is_installed(&["mpirun", "mpicc"]) {
         return;
     }
-    let place = Place::new("mpi of mine");
+    let place = TestDir::new("mpi of mine");
     let example =
         std::fs::read_to_string(crate::muster::root().join("examples/workloads/mpi.yaml"));
     let text = format!("{}---{POOL}", example.expect("an example"));
@@ -86,11 +86,11 @@ fn a_program_of_mpi_runs_on_the_nodes_of_its_workers() {
 }
 
 #[test]
-fn a_rank_that_fails_fails_the_gang_and_nothing_of_mpi_is_left() {
+fn failed_mpi_rank_fails_the_gang_and_leaves_no_process() {
     if !is_installed(&["mpirun"]) {
         return;
     }
-    let place = Place::new("mpi-fails");
+    let place = TestDir::new("mpi-fails");
     let launcher =
         "mpirun --allow-run-as-root sh -c \"[ \\$OMPI_COMM_WORLD_RANK = 3 ] && exit 7; sleep 300\"";
     let outcome = run(&place, &job(launcher, "")).exits(1);
@@ -100,12 +100,12 @@ fn a_rank_that_fails_fails_the_gang_and_nothing_of_mpi_is_left() {
 }
 
 #[test]
-fn a_job_of_mpi_that_is_cancelled_leaves_no_ranks() {
+fn cancelled_mpi_job_leaves_no_ranks() {
     if !is_installed(&["mpirun"]) {
         return;
     }
-    let place = Place::new("mpi-cancelled");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("mpi-cancelled");
+    let up = ControlPlane::start(&place.data(), &[]);
     let (code, answer) =
         up.apply(&job("mpirun --allow-run-as-root sleep 300", ""), None).expect("an answer");
     assert_eq!(code, 200, "{answer}");
@@ -117,11 +117,11 @@ fn a_job_of_mpi_that_is_cancelled_leaves_no_ranks() {
     assert_eq!(ranks(), 0);
 }
 
-/// Needs no MPI: it does what `mpirun` does.
+/// Needs no MPI: the launcher does what `mpirun` does.
 #[test]
-fn what_a_launcher_starts_on_a_worker_is_that_worker_s() {
-    let place = Place::new("door");
-    // The worker's own account of itself, and what is found by the door, in the same words.
+fn processes_of_a_launcher_belong_to_the_worker_they_run_on() {
+    let place = TestDir::new("door");
+    // The worker and the process started through the remote shell print the same.
     let account = "echo $MUSTER_ROLE $MUSTER_ROLE_INDEX $OWN; cat /proc/self/cgroup";
     let launcher = format!(
         "cat $MUSTER_HOSTFILE; echo --; \

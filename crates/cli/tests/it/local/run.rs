@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::stage::Place;
+use super::control_plane::TestDir;
 use crate::muster::{command, finish, root};
 
-/// What every member of a run printed, rank by rank.
+/// The output of every member of a run, by rank.
 pub(super) fn printed(data: &Path, run: u64) -> Vec<String> {
     let logs = data.join("runs").join(run.to_string()).join("logs");
     let mut files: Vec<_> = std::fs::read_dir(logs).expect("logs").flatten().collect();
@@ -17,8 +17,8 @@ pub(super) fn printed(data: &Path, run: u64) -> Vec<String> {
 }
 
 #[test]
-fn a_ring_of_eight_processes_starts_when_eight_nodes_are_ready_and_adds_up() {
-    let place = Place::new("ring");
+fn eight_processes_start_when_eight_nodes_are_ready() {
+    let place = TestDir::new("ring");
     let quickstart = std::fs::read_to_string(root().join("examples/quickstart.yaml"));
     let text =
         quickstart.expect("an example").replace("TRAIN_SECONDS: \"6\"", "TRAIN_SECONDS: \"0\"");
@@ -52,7 +52,7 @@ fn a_ring_of_eight_processes_starts_when_eight_nodes_are_ready_and_adds_up() {
         let spread = gang["status"]["startSpreadMicros"].as_u64().expect("a spread");
         let name = &gang["metadata"]["name"];
         eprintln!("{name}: all started within {:.1} ms", spread as f64 / 1e3);
-        // Milliseconds where there is a core for each; on a busy machine they take turns on what there is.
+        // Milliseconds where there is a core for each; on a busy machine they share the cores.
         assert!(spread < 250_000, "{name} took {spread} us from the first start to the last");
     }
     let all: Vec<String> = (1..=3).flat_map(|run| printed(&data, run)).collect();
@@ -61,8 +61,8 @@ fn a_ring_of_eight_processes_starts_when_eight_nodes_are_ready_and_adds_up() {
 }
 
 #[test]
-fn a_job_as_its_users_write_it_runs_as_processes() {
-    let place = Place::new("job");
+fn kubernetes_job_runs_as_processes() {
+    let place = TestDir::new("job");
     let data = place.data().to_string_lossy().into_owned();
     let args = ["run", "examples/workloads/job.yaml", "--data", &data];
     let outcome = finish(command().args(args)).exits(0);
@@ -72,14 +72,14 @@ fn a_job_as_its_users_write_it_runs_as_processes() {
 }
 
 #[test]
-fn workloads_of_others_run_as_processes_of_one_gang() {
+fn foreign_workloads_run_as_processes_of_one_gang() {
     let all = [
         ("pytorchjob", 4, "rank 3 of 4"),
         ("jobset", 3, "worker 2 of 3"),
         ("trainjob", 3, "rank 2 of 3"),
     ];
     for (kind, members, last) in all {
-        let place = Place::new(kind);
+        let place = TestDir::new(kind);
         let data = place.data().to_string_lossy().into_owned();
         let file = format!("examples/workloads/{kind}.yaml");
         let outcome = finish(command().args(["run", &file, "--data", &data])).exits(0);
@@ -91,7 +91,7 @@ fn workloads_of_others_run_as_processes_of_one_gang() {
 }
 
 #[test]
-fn what_workers_print_is_shown_as_they_do_and_once() {
+fn worker_output_is_printed_live_and_once() {
     let args = ["run", "--logs", "examples/workloads/pytorchjob.yaml"];
     let outcome = finish(command().args(args)).exits(0);
     let table = outcome.out.find("start spread").expect("a table");
@@ -104,8 +104,8 @@ fn what_workers_print_is_shown_as_they_do_and_once() {
 }
 
 #[test]
-fn a_gang_that_starts_over_is_told_of_as_one() {
-    let place = Place::new("starts-over");
+fn restarted_gang_succeeds_as_one_gang() {
+    let place = TestDir::new("starts-over");
     let text = "
 kind: Gang
 metadata: {name: second-try}
@@ -128,7 +128,7 @@ fn ddp_runs_where_torch_is_installed() {
         return;
     }
     for example in ["ddp", "torchrun"] {
-        let place = Place::new(example);
+        let place = TestDir::new(example);
         let data = place.data().to_string_lossy().into_owned();
         let file = format!("examples/{example}.yaml");
         let outcome = finish(command().args(["run", &file, "--data", &data])).exits(0);

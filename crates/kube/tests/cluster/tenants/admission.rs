@@ -59,7 +59,7 @@ fn marked_gang(name: &str, metadata: &str, of_template: &str) -> String {
 
 /// What each policy refuses to everybody but Muster.
 const REFUSED_WHEN_IN_FORCE: [(&str, &str); 2] = [
-    ("annotations: {muster.sh/seat: n0}", "Muster"),
+    ("annotations: {muster.sh/assigned-node: n0}", "Muster"),
     ("labels: {muster.sh/queue: secret}", "may not use"),
 ];
 
@@ -151,11 +151,17 @@ async fn tenant_creates_nothing_with_marks_that_are_musters() {
         }
     }
     // A mark that says nothing is one all the same.
-    tenancy.refuses("no words", &pod("p", "annotations: {muster.sh/pinned: ''}"), "pinned").await;
+    tenancy
+        .refuses(
+            "no words",
+            &pod("p", "annotations: {muster.sh/node-selector-added: ''}"),
+            "pinned",
+        )
+        .await;
     let managed = "labels: {app.kubernetes.io/managed-by: muster}";
     tenancy.refuses("a gang of Muster's", &marked_gang("g", managed, ""), "managed-by").await;
     tenancy.tenant_applies(&marked_gang("g", &managed.replace("muster}", "Helm}"), "")).await;
-    let _controller = Controller::start(&tenancy, &["--no-lease"]);
+    let _controller = Controller::start(&tenancy, &["--leader-elect=false"]);
     tenancy.victim_starts("train", 2, 8).await;
     tenancy.until_status(TENANT, "g", |status| status["phase"].is_string()).await;
 }
@@ -357,7 +363,7 @@ async fn pods_of_namespaces_that_ask_for_it_are_musters() {
         .await;
     tenancy.takes("another's", &plain("others", "schedulerName: other, ")).await;
     assert_eq!(scheduler("others").await.as_deref(), Some("other"));
-    let _controller = Controller::start(&tenancy, &["--no-lease"]);
+    let _controller = Controller::start(&tenancy, &["--leader-elect=false"]);
     tenancy.until_bound(TENANT, &format!("new-{at}"), 1).await;
 }
 

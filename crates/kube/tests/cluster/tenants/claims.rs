@@ -35,7 +35,7 @@ spec: {userLimit: {nvidia.com/gpu: 8}, namespaces: {names: [team-a], selector: {
 ";
 
 const VOLCANO: [&str; 5] =
-    ["--no-lease", "--scheduler-name", "muster", "--scheduler-name", "volcano"];
+    ["--leader-elect=false", "--scheduler-name", "muster", "--scheduler-name", "volcano"];
 const KINDS: [&str; 3] = [
     "volcano/scheduling.volcano.sh_podgroups",
     "volcano/scheduling.volcano.sh_queues",
@@ -108,7 +108,7 @@ fn is_told(reason: &str) -> impl Fn(&Value) -> bool {
 
 /// Whether a gang waits for room under the limit of its user, or behind another gang of that user that does.
 fn is_limited(status: &Value) -> bool {
-    matches!(status["reason"].as_str(), Some("UserLimit" | "Behind"))
+    matches!(status["reason"].as_str(), Some("UserLimit" | "QueuedBehind"))
 }
 
 /// The pods of the victim that are bound.
@@ -195,7 +195,7 @@ async fn what_a_tenant_borrows_comes_back_whatever_it_declares() {
     let setup = Setup::bare().with(Part::Kwok).with(Part::ControllerManager);
     let Some(tenancy) = Tenancy::without_policies(3, setup).await else { return };
     tenancy.apply(QUEUES).await.expect("queues");
-    let _controller = Controller::start(&tenancy, &["--no-lease"]);
+    let _controller = Controller::start(&tenancy, &["--leader-elect=false"]);
     let firm = "queue: team-a\n  disruption: {preemptible: false}";
     tenancy.tenant_applies(&gang(TENANT, "firm", 3, 8, firm)).await;
     tenancy.until_status(TENANT, "firm", is_told("BeyondGuarantee")).await;
@@ -225,12 +225,12 @@ async fn user_limit_is_neither_evaded_nor_used_up_for_others() {
         return;
     };
     tenancy.apply(QUEUES).await.expect("queues");
-    let _controller = Controller::start(&tenancy, &["--no-lease"]);
+    let _controller = Controller::start(&tenancy, &["--leader-elect=false"]);
     // As the victim first, so that its share would be gone.
     let as_user = |user: &str| format!("queue: shared\n  user: {user}");
     tenancy.tenant_applies(&gang(TENANT, "spoof", 1, 8, &as_user("namespace/team-b"))).await;
     tenancy.until_bound(TENANT, "spoof", 1).await;
-    tenancy.until_event(TENANT, "NotHeard", "spec.user does not count").await;
+    tenancy.until_event(TENANT, "UnsupportedField", "spec.user does not count").await;
     for (name, user) in [("alice", "alice"), ("bob", "bob")] {
         tenancy.tenant_applies(&gang(TENANT, name, 1, 8, &as_user(user))).await;
         tenancy.until_status(TENANT, name, is_limited).await;

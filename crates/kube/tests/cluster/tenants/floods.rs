@@ -35,7 +35,7 @@ async fn refused_members_are_retried_slowly_and_the_lease_is_kept() {
     let Some(tenancy) = Tenancy::start(4).await else { return };
     refuse_pods_of(&tenancy, TENANT).await;
     let proxy = Proxy::start(&tenancy, 1).await;
-    let mut controller = Controller::behind(&proxy, &tenancy, &["--lease-seconds", "15"]);
+    let mut controller = Controller::behind(&proxy, &tenancy, &["--lease-duration", "15s"]);
     tenancy.victim_starts("before", 1, 8).await;
     let began = Instant::now();
     for at in 0..REFUSED {
@@ -70,7 +70,8 @@ async fn refused_members_are_retried_slowly_and_the_lease_is_kept() {
 async fn gangs_and_members_beyond_their_bounds_are_told_and_hold_no_other_back() {
     let Some(tenancy) = Tenancy::start(3).await else { return };
     let proxy = Proxy::start(&tenancy, 1).await;
-    let args = ["--no-lease", "--max-gang-members", "100", "--max-gangs-per-namespace", "20"];
+    let args =
+        ["--leader-elect=false", "--max-gang-members", "100", "--max-gangs-per-namespace", "20"];
     let _controller = Controller::behind(&proxy, &tenancy, &args);
     tenancy.victim_starts("before", 1, 8).await;
     let began = Instant::now();

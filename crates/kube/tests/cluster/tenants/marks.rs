@@ -10,7 +10,7 @@ use super::{TENANT, Tenancy, VICTIM};
 use crate::controller::Controller;
 use crate::observer::Kind;
 
-const ARGS: [&str; 1] = ["--no-lease"];
+const ARGS: [&str; 1] = ["--leader-elect=false"];
 
 /// The tenant's queue, which allows so many GPUs.
 fn queue(gpus: u32) -> String {
@@ -61,7 +61,7 @@ spec: {{queue: {TENANT}, roles: [{{name: member, min: 3, resources: {{nvidia.com
 fn seats(begin: &str) -> String {
     let marks = |at: u32| {
         format!(
-            "annotations: {{muster.sh/seat: n{at}, muster.sh/pinned: 'true', muster.sh/queue: {TENANT}}}"
+            "annotations: {{muster.sh/assigned-node: n{at}, muster.sh/node-selector-added: 'true', muster.sh/queue: {TENANT}}}"
         )
     };
     let none = "schedulerName: nobody-at-all";
@@ -79,15 +79,15 @@ fn placement(name: &str) -> String {
 
 /// Every mark that Muster writes on nodes, claims and objects of its own, on things of the tenant.
 fn others(begin: &str) -> String {
-    let marks = "labels: {muster.sh/claim: '1', muster.sh/pool: gpu, muster.sh/order: '1', muster.sh/memory: small}, \
-                 annotations: {muster.sh/claim: '1', muster.sh/claims: '1 2', muster.sh/let-go: 'true', \
+    let marks = "labels: {muster.sh/claim: '1', muster.sh/pool: gpu, muster.sh/order: '1', muster.sh/learned-state: small}, \
+                 annotations: {muster.sh/claim: '1', muster.sh/claims: '1 2', muster.sh/released: 'true', \
                  muster.sh/idle-since: '2020-01-01T00:00:00Z', muster.sh/offering: a/b/c}";
     let config = format!(
         "
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {{name: muster-memory, namespace: {TENANT}, labels: {{muster.sh/memory: small}}}}
+metadata: {{name: muster-memory, namespace: {TENANT}, labels: {{muster.sh/learned-state: small}}}}
 data: {{queues: '{{}}', users: '{{}}', at: '2030-01-01T00:00:00Z'}}
 "
     );
@@ -99,7 +99,7 @@ fn seats_of_served_pods(begin: &str) -> String {
     let marks = |at: u32| {
         format!(
             "labels: {{muster.sh/gang: {begin}, muster.sh/queue: {TENANT}}}, \
-             annotations: {{muster.sh/seat: n{at}, muster.sh/pinned: 'true', muster.sh/gang-size: '2'}}"
+             annotations: {{muster.sh/assigned-node: n{at}, muster.sh/node-selector-added: 'true', muster.sh/gang-size: '2'}}"
         )
     };
     let gated = "schedulerName: nobody-at-all, schedulingGates: [{name: muster.sh/gang}]";

@@ -50,7 +50,7 @@ async fn write(tenancy: &Tenancy, which: Range<usize>, junk: &serde_json::Value)
 #[tokio::test(flavor = "multi_thread")]
 async fn gangs_of_540_kb_cost_next_to_nothing() {
     let Some(tenancy) = Tenancy::start(2).await else { return };
-    let controller = Controller::start(&tenancy, &["--no-lease"]);
+    let controller = Controller::start(&tenancy, &["--leader-elect=false"]);
     tenancy.victim_starts("before", 1, 8).await;
     let (before, _) = controller.memory_mib();
     // Small mappings take the most memory, and the API server the most time.
@@ -67,7 +67,7 @@ async fn gangs_of_540_kb_cost_next_to_nothing() {
     assert!(most < before + 64, "it was {before} MiB, and came to {most}");
     // Whoever begins lists all of it.
     controller.kill();
-    let next = Controller::start(&tenancy, &["--no-lease"]);
+    let next = Controller::start(&tenancy, &["--leader-elect=false"]);
     tenancy.until("it lists all of it", async || next.log().contains("junk-9").then_some(())).await;
     let (_, most) = next.memory_mib();
     eprintln!("memory: {most} MiB at most in one that begins");
@@ -83,7 +83,7 @@ async fn tenant_at_every_bound_beside_1000_nodes_stays_below_256_mib() {
         async move { tenancy.apply(&yaml).await.expect("nodes") }
     });
     made.buffer_unordered(4).collect::<Vec<()>>().await;
-    let controller = Controller::start(&tenancy, &["--no-lease"]);
+    let controller = Controller::start(&tenancy, &["--leader-elect=false"]);
     tenancy.victim_starts("before", 1, 8).await;
     let (before, _) = controller.memory_mib();
     // As large as one may be, and more of them than fit.

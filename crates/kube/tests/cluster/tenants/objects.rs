@@ -276,7 +276,7 @@ async fn objects_of_any_shape_hide_no_other_and_stop_nobody() {
         tenancy.apply(&rights).await.expect("rights");
     }
     let log = [("MUSTER_LOG".to_owned(), "debug".to_owned())];
-    let leader = Controller::start_within(&tenancy, &["--no-lease"], &log);
+    let leader = Controller::start_within(&tenancy, &["--leader-elect=false"], &log);
     tenancy.victim_starts("before", 1, 8).await;
     let mut taken = 0;
     for (what, path, body) in attempts() {
@@ -298,7 +298,7 @@ async fn objects_of_any_shape_hide_no_other_and_stop_nobody() {
     }
     let before = leader.log();
     leader.kill();
-    let next = Controller::start_within(&tenancy, &["--no-lease"], &log);
+    let next = Controller::start_within(&tenancy, &["--leader-elect=false"], &log);
     tenancy.victim_starts("after", 1, 8).await;
     for log in [before, next.log()] {
         assert!(!log.contains(SECRET), "a variable of a tenant stands in the log");

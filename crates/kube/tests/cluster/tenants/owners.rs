@@ -18,7 +18,7 @@ fn sized(min: u32, max: u32) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn tenant_that_resizes_again_and_again_harms_no_member_of_another() {
     let Some(tenancy) = Tenancy::start(6).await else { return };
-    let _controller = Controller::start(&tenancy, &["--no-lease"]);
+    let _controller = Controller::start(&tenancy, &["--leader-elect=false"]);
     tenancy.victim_starts("train", 2, 8).await;
     let before: Vec<_> =
         tenancy.pods(VICTIM).await.into_iter().map(|pod| pod.metadata.uid).collect();
@@ -45,7 +45,7 @@ async fn tenant_that_books_room_and_sends_no_pods_holds_it_only_for_a_while() {
     let Some(tenancy) = Tenancy::with(2, Setup::bare().with(Part::Kwok)).await else { return };
     let kind = "cluster-autoscaler/autoscaling.x-k8s.io_provisioningrequests";
     let Some(()) = tenancy.define_or_skip(&[kind]).await else { return };
-    let _controller = Controller::start(&tenancy, &["--no-lease", "--booking-seconds", "5"]);
+    let _controller = Controller::start(&tenancy, &["--leader-elect=false", "--booking-ttl", "5s"]);
     let request = "
 apiVersion: v1
 kind: PodTemplate

@@ -32,7 +32,7 @@ const NOT_THEIRS: [(&str, &str); 5] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn tenant_with_edit_writes_only_gangs_of_its_own_namespace() {
     let Some(tenancy) = Tenancy::start(2).await else { return };
-    let _controller = Controller::start(&tenancy, &["--no-lease"]);
+    let _controller = Controller::start(&tenancy, &["--leader-elect=false"]);
     for (what, yaml) in NOT_THEIRS {
         let refusal = tenancy.attempt(yaml).await.expect_err(what);
         assert!(refusal.contains("403") || refusal.contains("forbidden"), "{what}: {refusal}");

@@ -1,9 +1,9 @@
-//! What a workload promises, over a few thousand jobs of one seed.
+//! Properties of a workload, over a few thousand jobs of one seed.
 
 use muster_core::time::Time;
 
-use super::*;
-use crate::workload::Preset;
+use crate::workload::generate::*;
+use crate::workload::preset::Preset;
 
 fn jobs(change: impl FnOnce(&mut WorkloadSpec)) -> Vec<Job> {
     let mut spec = WorkloadSpec { jobs: 4_000, ..Preset::Mixed.spec() };
@@ -16,7 +16,7 @@ fn share(jobs: &[Job], of: impl Fn(&Job) -> bool) -> f64 {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_jobs_and_another_seed_others() {
+fn same_seed_gives_the_same_jobs_and_another_seed_others() {
     for preset in Preset::ALL {
         let text = |seed| format!("{:?}", preset.spec().generate(seed).unwrap());
         assert_eq!(text(7), text(7), "{preset}");
@@ -24,9 +24,9 @@ fn the_same_seed_gives_the_same_jobs_and_another_seed_others() {
     }
 }
 
-/// Written down, so that an upgrade or another platform that draws differently is noticed.
+/// Fixed values, so that an upgrade or another platform that draws differently is noticed.
 #[test]
-fn a_seed_means_the_same_jobs_for_ever() {
+fn jobs_of_a_seed_never_change() {
     let line = |job: &Job| {
         let role = &job.gang.roles[0];
         let estimate = job.gang.expected_duration.unwrap();
@@ -49,14 +49,14 @@ fn a_seed_means_the_same_jobs_for_ever() {
 }
 
 #[test]
-fn jobs_come_by_submit_time() {
+fn jobs_are_sorted_by_submit_time() {
     let jobs = jobs(|_| {});
     assert!(jobs.is_sorted_by_key(|job| job.submit));
     assert!(jobs[0].submit > Time::ZERO);
 }
 
 #[test]
-fn a_changed_knob_changes_only_what_it_is_about() {
+fn changed_setting_changes_only_its_own_trait() {
     let plain = |spec: &mut WorkloadSpec| {
         spec.elastic_fraction = 0.0;
         spec.topology = None;
@@ -71,7 +71,7 @@ fn a_changed_knob_changes_only_what_it_is_about() {
 }
 
 #[test]
-fn shares_come_out_as_asked() {
+fn shares_of_traits_are_as_specified() {
     let jobs = jobs(|spec| {
         spec.elastic_fraction = 0.25;
         spec.topology = Some(Topology { level: "rack".into(), required: 0.2, preferred: 0.5 });
@@ -90,7 +90,7 @@ fn shares_come_out_as_asked() {
 }
 
 #[test]
-fn run_times_have_the_median_and_the_spread_asked_for() {
+fn run_times_have_the_specified_median_and_spread() {
     let jobs = jobs(|spec| {
         spec.run_median = Span::hours(1);
         spec.run_sigma = 1.0;
@@ -104,19 +104,19 @@ fn run_times_have_the_median_and_the_spread_asked_for() {
 }
 
 #[test]
-fn users_overestimate_by_the_factor_asked_for_and_never_underestimate() {
+fn estimates_have_the_specified_factor_and_are_never_too_low() {
     let jobs = jobs(|spec| spec.estimate_factor = 3.0);
     let factor =
         |job: &Job| job.gang.expected_duration.unwrap().as_secs_f64() / job.run.as_secs_f64();
     let mean = jobs.iter().map(factor).sum::<f64>() / jobs.len() as f64;
     assert!((2.9..3.1).contains(&mean), "{mean}");
     assert!(jobs.iter().all(|job| job.gang.expected_duration.unwrap() >= job.run));
-    let exact = self::jobs(|spec| spec.estimate_factor = 1.0);
+    let exact = crate::workload::generate::tests::jobs(|spec| spec.estimate_factor = 1.0);
     assert!(exact.iter().all(|job| job.gang.expected_duration == Some(job.run)));
 }
 
 #[test]
-fn members_ask_for_the_gpus_given_or_for_none() {
+fn members_request_the_specified_gpus_or_none() {
     assert!(jobs(|_| {}).iter().all(|job| job.gang.roles[0].request.gpu_milli() == 8_000));
     assert!(
         jobs(|spec| spec.gpus_per_member = 0)

@@ -1,9 +1,9 @@
-//! Jobs that mean harm: their processes hide, their keeper is stopped, their files are forged. Nothing of them outlives them,
-//! and their neighbours do not notice.
+//! Malicious jobs: their processes hide, their keeper is stopped, their files are forged. None of their processes
+//! outlives them, and other gangs are not affected.
 
-use super::super::stage::{Place, Up};
+use super::super::control_plane::{ControlPlane, TestDir};
 use super::processes::{
-    cancel, gang, grants_groups, groups, keeper, send, status, submit, told, until_runs, wrapped,
+    cancel, gang, grants_groups, groups, keeper, running, send, status, submit, until_runs, wrapped,
 };
 
 const GPU: &str = "
@@ -17,22 +17,22 @@ fn on_gpu(name: &str, script: &str) -> String {
 }
 
 #[test]
-fn escaped_worker_is_gone_before_its_gpu_is_given_away() {
-    if !grants_groups("escaped_worker_is_gone_before_its_gpu_is_given_away") {
+fn escaped_worker_is_killed_before_its_gpu_is_reused() {
+    if !grants_groups("escaped_worker_is_killed_before_its_gpu_is_reused") {
         return;
     }
-    let place = Place::new("escape-gpu");
-    let up = Up::start(&place.data(), &["--no-local"]);
+    let place = TestDir::new("escape-gpu");
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     let seen = place.0.join("seen");
     submit(&up, GPU);
     submit(&up, &on_gpu("hides", "env -i setsid sleep 8101 & sleep 8102"));
-    up.until("it hides", |_| (!told("sleep 8101").is_empty()).then_some(()));
+    up.until("it hides", |_| (!running("sleep 8101").is_empty()).then_some(()));
     let next = format!("pgrep -x -f 'sleep 8101' > {0}; echo looked >> {0}", seen.display());
     submit(&up, &on_gpu("next", &next));
     send("-9", keeper(&up, &place));
     assert_eq!(up.until_over("next")["status"]["phase"], "Succeeded");
     assert_eq!(std::fs::read_to_string(seen).expect("it looked"), "looked\n");
-    assert_eq!(told("sleep 8101"), [0u32; 0]);
+    assert_eq!(running("sleep 8101"), [0u32; 0]);
     assert_eq!(status(&up, "hides", "phase"), "Failed");
 }
 
@@ -41,31 +41,31 @@ fn worker_that_forks_twice_is_found_when_daemon_and_keeper_were_killed() {
     if !grants_groups("worker_that_forks_twice_is_found_when_daemon_and_keeper_were_killed") {
         return;
     }
-    let place = Place::new("escape-twice");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("escape-twice");
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("hides", 1, "(env -i setsid sh -c 'sleep 8201 &' &) ; sleep 8202", ""));
-    let pid = up.until("it hides", |_| told("sleep 8201").first().copied());
+    let pid = up.until("it hides", |_| running("sleep 8201").first().copied());
     let held = groups(pid);
     assert!(!held.is_empty(), "it is in no group");
     let kept = keeper(&up, &place);
     up.kill();
     send("-9", kept);
-    assert_eq!(told("sleep 8201"), [pid], "nothing else ends it");
-    let up = Up::start(&place.data(), &[]);
+    assert_eq!(running("sleep 8201"), [pid], "nothing else ends it");
+    let up = ControlPlane::start(&place.data(), &[]);
     assert_eq!(up.until_over("hides")["status"]["phase"], "Failed");
-    assert_eq!(told("sleep 8201"), [0u32; 0]);
+    assert_eq!(running("sleep 8201"), [0u32; 0]);
     up.until("its groups are gone", |_| held.iter().all(|group| !group.exists()).then_some(()));
 }
 
 #[test]
 fn escaped_worker_is_found_without_control_groups_once_it_was_seen() {
-    let place = Place::new("escape-bare");
+    let place = TestDir::new("escape-bare");
     let program = wrapped(&place, "export MUSTER_CGROUPS=/nonexistent");
-    let up = Up::start_as(&program, &place.data(), &[]);
+    let up = ControlPlane::start_as(&program, &place.data(), &[]);
     let log = std::fs::read_to_string(place.data().with_extension("log")).expect("a log");
     assert!(log.contains("no control groups can be made"), "{log}");
     submit(&up, &gang("hides", 1, "env -i setsid sleep 8301 & sleep 8302", ""));
-    let pid = up.until("it hides", |_| told("sleep 8301").first().copied());
+    let pid = up.until("it hides", |_| running("sleep 8301").first().copied());
     let noted = place.data().join("runs/1/processes");
     up.until("it was seen", |_| {
         let text = std::fs::read_to_string(&noted).unwrap_or_default();
@@ -73,24 +73,24 @@ fn escaped_worker_is_found_without_control_groups_once_it_was_seen() {
     });
     send("-9", keeper(&up, &place));
     assert_eq!(up.until_over("hides")["status"]["phase"], "Failed");
-    assert_eq!(told("sleep 8301"), [0u32; 0]);
+    assert_eq!(running("sleep 8301"), [0u32; 0]);
 }
 
 #[test]
 fn gang_whose_worker_stops_its_keeper_can_be_cancelled() {
-    let place = Place::new("stop-keeper");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("stop-keeper");
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("stops", 1, "kill -STOP $PPID; sleep 8401", ""));
-    up.until("it has stopped its keeper", |_| (!told("sleep 8401").is_empty()).then_some(()));
+    up.until("it has stopped its keeper", |_| (!running("sleep 8401").is_empty()).then_some(()));
     cancel(&up, "stops");
     assert_eq!(up.until_over("stops")["status"]["reason"], "Cancelled");
-    assert_eq!(told("sleep 8401"), [0u32; 0]);
+    assert_eq!(running("sleep 8401"), [0u32; 0]);
 }
 
 #[test]
 fn keeper_that_is_stopped_again_and_again_is_killed_with_its_members() {
-    let place = Place::new("stop-again");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("stop-again");
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("stops", 1, "while :; do kill -STOP $PPID; sleep 0.8501; done", ""));
     until_runs(&up, "stops");
     submit(&up, &gang("victim", 1, "true", ""));
@@ -108,8 +108,8 @@ fn fork_bomb_reaches_its_bound_and_is_killed_whole() {
     if !grants_groups("fork_bomb_reaches_its_bound_and_is_killed_whole") {
         return;
     }
-    let place = Place::new("fork-bomb");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("fork-bomb");
+    let up = ControlPlane::start(&place.data(), &[]);
     let bomb = "
 import os, signal, time
 made = 0
@@ -137,13 +137,13 @@ time.sleep(8601)
     assert_eq!(up.until_over("victim")["status"]["phase"], "Succeeded");
     cancel(&up, "bomb");
     up.until_over("bomb");
-    assert_eq!(told(&format!("python3 {}", path.display())), [0u32; 0]);
+    assert_eq!(running(&format!("python3 {}", path.display())), [0u32; 0]);
 }
 
 #[test]
 fn flood_of_output_is_kept_up_to_its_bound() {
-    let place = Place::new("flood");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("flood");
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("flood", 2, "head -c 90000000 /dev/zero", ""));
     assert_eq!(up.until_over("flood")["status"]["phase"], "Succeeded");
     let logs = std::fs::read_dir(place.data().join("runs/1/logs")).expect("logs").flatten();
@@ -154,39 +154,40 @@ fn flood_of_output_is_kept_up_to_its_bound() {
 
 #[test]
 fn worker_that_ignores_every_signal_is_killed_after_its_grace() {
-    let place = Place::new("ignores");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("ignores");
+    let up = ControlPlane::start(&place.data(), &[]);
     let script = "trap '' TERM INT HUP USR1 USR2 QUIT; sh -c \"trap '' TERM; sleep 8701\" & sleep 8701; sleep 8701";
     submit(&up, &gang("deaf", 2, script, ""));
     until_runs(&up, "deaf");
     cancel(&up, "deaf");
     assert_eq!(up.until_over("deaf")["status"]["reason"], "Cancelled");
-    assert_eq!(told("sleep 8701"), [0u32; 0]);
+    assert_eq!(running("sleep 8701"), [0u32; 0]);
 }
 
 #[test]
 fn gang_that_deletes_its_run_directory_is_still_ended_after_a_restart() {
-    let place = Place::new("deletes");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("deletes");
+    let up = ControlPlane::start(&place.data(), &[]);
     submit(&up, &gang("deletes", 1, "rm -rf $(dirname $MUSTER_WORLD); sleep 8801", ""));
-    up.until("it has", |_| (!told("sleep 8801").is_empty()).then_some(()));
+    up.until("it has", |_| (!running("sleep 8801").is_empty()).then_some(()));
     submit(&up, &gang("victim", 1, "true", ""));
     assert_eq!(up.until_over("victim")["status"]["phase"], "Succeeded");
     up.kill();
-    let up = Up::start(&place.data(), &[]);
-    // Its keeper cannot be found again: it is ended, with its members, and the gang has failed.
+    let up = ControlPlane::start(&place.data(), &[]);
+    // Its keeper cannot be found again: it is killed with its members, and the gang has failed.
     assert_eq!(up.until_over("deletes")["status"]["phase"], "Failed");
     up.until("nothing is left of it", |_| {
         let left = place.processes();
-        (told("sleep 8801").is_empty() && left.iter().all(|(_, command)| command.contains(" up ")))
-            .then_some(())
+        (running("sleep 8801").is_empty()
+            && left.iter().all(|(_, command)| command.contains(" up ")))
+        .then_some(())
     });
 }
 
 #[test]
 fn forged_journal_ends_nothing_while_the_keeper_lives() {
-    let place = Place::new("forges");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("forges");
+    let up = ControlPlane::start(&place.data(), &[]);
     let go = place.0.join("go");
     let script = format!(
         "cd $(dirname $MUSTER_WORLD); echo '{{\"ended\":{{\"at\":1,\"ending\":\"succeeded\"}}}}' >> journal.jsonl; \
@@ -199,7 +200,7 @@ fn forged_journal_ends_nothing_while_the_keeper_lives() {
         std::fs::read_to_string(&printed).unwrap_or_default().contains("forged").then_some(())
     });
     up.kill();
-    let up = Up::start(&place.data(), &[]);
+    let up = ControlPlane::start(&place.data(), &[]);
     std::thread::sleep(std::time::Duration::from_secs(3));
     assert_eq!(status(&up, "forges", "phase"), "Running", "what it wrote is believed");
     std::fs::write(go, "").expect("written");
@@ -208,8 +209,8 @@ fn forged_journal_ends_nothing_while_the_keeper_lives() {
 
 #[test]
 fn worker_that_listens_in_place_of_its_keeper_changes_nothing() {
-    let place = Place::new("socket");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("socket");
+    let up = ControlPlane::start(&place.data(), &[]);
     let script = "cd $(dirname $MUSTER_WORLD) && exec python3 -c '
 import os, socket, time
 os.remove(\"socket\")
@@ -228,8 +229,8 @@ time.sleep(8901)'";
 
 #[test]
 fn huge_environment_fails_its_gang_with_a_reason_and_no_other() {
-    let place = Place::new("environment");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("environment");
+    let up = ControlPlane::start(&place.data(), &[]);
     let value = "x".repeat(200_000);
     let text = gang("huge", 1, "true", "");
     let text = text.replace("run: {command", &format!("run: {{env: {{HUGE: {value}}}, command"));
@@ -244,8 +245,8 @@ fn huge_environment_fails_its_gang_with_a_reason_and_no_other() {
 
 #[test]
 fn workload_names_with_escapes_are_refused_and_lists_go_on() {
-    let place = Place::new("names");
-    let up = Up::start(&place.data(), &[]);
+    let place = TestDir::new("names");
+    let up = ControlPlane::start(&place.data(), &[]);
     for name in ["\u{1b}[2J\u{1b}[31m", "a\nb slots=64", "../../x", ""] {
         let object = serde_json::json!({
             "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
@@ -264,8 +265,8 @@ fn members_that_leave_take_what_they_started_with_them() {
     if !grants_groups("members_that_leave_take_what_they_started_with_them") {
         return;
     }
-    let place = Place::new("leaves-some");
-    let up = Up::start(&place.data(), &["--no-local"]);
+    let place = TestDir::new("leaves-some");
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     let node = GPU.replace("count: 1", "count: 4");
     submit(&up, &node);
     let script = "trap '' USR2; env -i setsid sleep 900$MUSTER_MEMBER & sleep 9100; sleep 9100";
@@ -273,7 +274,7 @@ fn members_that_leave_take_what_they_started_with_them() {
         .replace("min: 1", "min: 1\n    max: 4")
         .replace("cpu: 10m, memory: 256Mi", "nvidia.com/gpu: 1");
     submit(&up, &text);
-    let hidden = || (0..9).filter(|n| !told(&format!("sleep 900{n}")).is_empty()).count();
+    let hidden = || (0..9).filter(|n| !running(&format!("sleep 900{n}")).is_empty()).count();
     up.until("all four have hidden something", |_| (hidden() == 4).then_some(()));
     let path = "/v1/namespaces/default/gangs/stretchy/scale";
     let (code, answer) = up.post(path, "{\"max\": 1}");

@@ -1,10 +1,10 @@
-//! Attempts on a real control plane: by another local user, a viewer, a user, clients without a token, jobs that mean harm,
-//! and accidents of the machine.
+//! Attacks on a real control plane: by another local user, a viewer, a user, clients without a token and malicious
+//! jobs; and faults of the machine.
 //!
 //! Each is refused, or has no effect on others. docs/local.md has the same list.
 
-mod accident;
 mod job;
+mod machine_faults;
 mod network;
 mod processes;
 mod users;
@@ -15,8 +15,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::control_plane::{ControlPlane, TestDir};
 use super::http::{ask, json};
-use super::stage::{Place, Up};
 use crate::muster::write_private;
 
 const ROOT: &str = "root-token-0123456789";
@@ -36,26 +36,26 @@ const QUEUES: &str = "kind: Queue\nmetadata: {name: research}\nspec: {}\n---\n\
                       kind: Queue\nmetadata: {name: sales}\nspec: {}\n";
 
 /// A control plane with a viewer, users of two queues and an admin.
-struct Cast {
-    up: Up,
-    place: Place,
+struct Tenants {
+    up: ControlPlane,
+    place: TestDir,
 }
 
-impl Cast {
+impl Tenants {
     fn new(name: &str) -> Self {
         Self::with(name, &[])
     }
 
     fn with(name: &str, more: &[&str]) -> Self {
-        let place = Place::new(name);
+        let place = TestDir::new(name);
         write_private(&place.0, "tokens.yaml", TOKENS);
         let tokens = place.0.join("tokens.yaml");
         let mut args = vec!["--allow-root", "--tokens", tokens.to_str().expect("text")];
         args.extend_from_slice(more);
-        let up = Up::start(&place.data(), &args);
-        let cast = Self { up, place };
-        assert_eq!(cast.apply(ROOT, QUEUES).0, 200);
-        cast
+        let up = ControlPlane::start(&place.data(), &args);
+        let tenants = Self { up, place };
+        assert_eq!(tenants.apply(ROOT, QUEUES).0, 200);
+        tenants
     }
 
     fn ask(&self, token: &str, method: &str, path: &str, body: &str) -> (u16, String) {
@@ -66,7 +66,7 @@ impl Cast {
         ask(self.up.address(), method, path, &headers, body).expect("an answer")
     }
 
-    /// The status that a body of so many bytes gets before any of it is sent.
+    /// The status code for a body of this size, before any of it is sent.
     fn announce(&self, token: &str, path: &str, bytes: usize) -> String {
         use std::io::{Read, Write};
         let mut stream = std::net::TcpStream::connect(self.up.address()).expect("a connection");
@@ -90,7 +90,7 @@ impl Cast {
         json(&body)
     }
 
-    /// Waits until a gang is over, and says what phase that was.
+    /// Waits until a gang is over, and returns its phase.
     fn until_over(&self, name: &str) -> String {
         let path = format!("/v1/namespaces/default/gangs/{name}");
         self.up.until(&format!("{name} is over"), |_| {
@@ -99,7 +99,7 @@ impl Cast {
         })
     }
 
-    /// Megabytes that the control plane has in memory now.
+    /// The resident memory of the control plane, in MiB.
     fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.up.pid()));
         let status = status.expect("it runs");
@@ -117,7 +117,7 @@ fn gang(name: &str, queue: &str, script: &str) -> String {
     )
 }
 
-/// A command run as another local user. `None`, said loudly, where the tests have no right to that.
+/// Runs a command as another local user. `None`, with a message, where the tests are not permitted to.
 fn as_nobody(command: &[&str]) -> Option<(bool, String)> {
     if !muster_local::may_change_user() {
         let why = "another local user needs root";
@@ -137,8 +137,8 @@ fn as_nobody(command: &[&str]) -> Option<(bool, String)> {
     Some((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
 }
 
-/// Another program in place of `muster`, which does something before it becomes it.
-fn wrapped(place: &Place, first: &str) -> PathBuf {
+/// A program that runs a shell command before it becomes `muster`.
+fn wrapped(place: &TestDir, first: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = place.0.join("muster");
     let script = format!("#!/bin/sh\n{first}\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_muster"));

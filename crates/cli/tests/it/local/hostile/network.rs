@@ -1,4 +1,4 @@
-//! Clients without a credential: other local users, pages in a browser, and whatever connects.
+//! Clients without a credential: other local users, pages in a browser, and arbitrary connections.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,14 +6,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
 use super::{as_nobody, gang, wrapped};
+use crate::local::control_plane::{ControlPlane, TestDir};
 use crate::local::http::{ask, json};
-use crate::local::stage::{Place, Up};
 use crate::muster::{command, empty_dir, finish, write, write_private};
 
 #[test]
-fn every_operation_needs_a_credential_but_those_that_say_it_lives() {
-    let place = Place::new("hostile-none");
-    let up = Up::start(&place.data(), &["--no-local"]);
+fn every_operation_but_health_needs_a_credential() {
+    let place = TestDir::new("hostile-none");
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     let (_, document) = ask(up.address(), "GET", "/openapi.json", &[], "").expect("open");
     let document = json(&document);
     let half = format!("Bearer {}", &up.token()[..32]);
@@ -38,12 +38,12 @@ fn every_operation_needs_a_credential_but_those_that_say_it_lives() {
 
 #[test]
 fn another_local_user_reads_no_file_and_runs_no_command() {
-    let place = Place::new("hostile-user");
+    let place = TestDir::new("hostile-user");
     let data = place.data();
-    // As a careless administrator leaves it.
+    // The mode that a careless administrator leaves.
     std::fs::create_dir_all(&data).expect("made");
     std::fs::set_permissions(&data, PermissionsExt::from_mode(0o755)).expect("ours");
-    let up = Up::start(&data, &[]);
+    let up = ControlPlane::start(&data, &[]);
     let secret = gang("secret", "default", "echo $KEY; sleep 60")
         .replace("command:", "env: {KEY: hunter2}, command:");
     assert_eq!(up.apply(&secret, None).expect("an answer").0, 200);
@@ -88,12 +88,12 @@ fn another_local_user_reads_no_file_and_runs_no_command() {
 }
 
 #[test]
-fn a_sign_in_link_makes_a_cookie_that_other_pages_cannot_use() {
-    let place = Place::new("hostile-page");
-    let up = Up::start(&place.data(), &["--no-local"]);
+fn sign_in_cookie_is_unusable_for_other_origins() {
+    let place = TestDir::new("hostile-page");
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     let wrong = ask(up.address(), "GET", "/login?token=guess", &[], "").expect("an answer");
     assert_eq!(wrong.0, 401);
-    // The little client reads no headers: they are read here.
+    // The tests' HTTP client returns no headers: they are read here.
     let mut stream = TcpStream::connect(up.address()).expect("a connection");
     let head = format!(
         "GET /login?token={} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
@@ -124,14 +124,14 @@ fn a_sign_in_link_makes_a_cookie_that_other_pages_cannot_use() {
 }
 
 #[test]
-fn silent_connections_keep_nobody_out_and_fail_no_gang() {
-    // This process needs as many files.
+fn silent_connections_block_no_client_and_fail_no_gang() {
+    // This process needs as many file handles.
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("raised");
-    let place = Place::new("hostile-silent");
+    let place = TestDir::new("hostile-silent");
     let program = wrapped(&place, "ulimit -n 1024");
-    let up = Up::start_as(&program, &place.data(), &[]);
+    let up = ControlPlane::start_as(&program, &place.data(), &[]);
     let due = gang("due", "default", "true").replace(
         "metadata: {name: due}",
         "metadata: {name: due, annotations: {sim.muster.sh/submit-after: 3s}}",
@@ -149,16 +149,16 @@ fn silent_connections_keep_nobody_out_and_fail_no_gang() {
     assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
     let over = up.until_over("due");
     assert_eq!(over["status"]["phase"], "Succeeded", "{over}");
-    // Those that say nothing are cut after five seconds.
+    // Silent connections are closed after five seconds.
     let mut last = silent.pop().expect("one");
     last.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
     assert!(matches!(last.read(&mut [0; 1]), Ok(0) | Err(_)));
 }
 
 #[test]
-fn who_takes_the_port_of_a_dead_control_plane_is_shown_no_token() {
-    let place = Place::new("hostile-port");
-    let up = Up::start(&place.data(), &["--no-local"]);
+fn process_on_the_port_of_a_dead_control_plane_gets_no_token() {
+    let place = TestDir::new("hostile-port");
+    let up = ControlPlane::start(&place.data(), &["--no-local"]);
     let (address, token) = (up.address().to_owned(), up.token().to_owned());
     up.kill();
     assert!(place.data().join("server.json").exists(), "a stale note");
@@ -179,7 +179,7 @@ fn who_takes_the_port_of_a_dead_control_plane_is_shown_no_token() {
 }
 
 #[test]
-fn a_port_that_is_taken_ends_it_before_anything_is_started() {
+fn taken_port_ends_the_command_before_anything_starts() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     for round in 0..6 {
@@ -195,7 +195,7 @@ fn a_port_that_is_taken_ends_it_before_anything_is_started() {
 }
 
 #[test]
-fn root_is_not_lent_and_tokens_that_others_can_read_are_refused() {
+fn root_for_others_and_readable_token_files_are_refused() {
     let dir = empty_dir("hostile-root");
     let tokens = "tokens: [{name: a, token: token-of-a-0123456, role: admin}]\n";
     write(&dir, "open.yaml", tokens);

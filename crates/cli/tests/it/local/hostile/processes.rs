@@ -1,9 +1,9 @@
-//! Processes and control groups, as the system shows them.
+//! Processes and control groups, as the kernel shows them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::super::stage::{Place, Up};
+use super::super::control_plane::{ControlPlane, TestDir};
 
 /// A gang of one role whose members run a script.
 pub(super) fn gang(name: &str, members: u32, script: &str, more: &str) -> String {
@@ -22,26 +22,26 @@ spec:
     )
 }
 
-pub(super) fn submit(up: &Up, text: &str) {
+pub(super) fn submit(up: &ControlPlane, text: &str) {
     let (code, answer) = up.apply(text, None).expect("an answer");
     assert_eq!(code, 200, "{answer}");
 }
 
-pub(super) fn status(up: &Up, name: &str, field: &str) -> String {
+pub(super) fn status(up: &ControlPlane, name: &str, field: &str) -> String {
     up.gang(name)["status"][field].as_str().unwrap_or_default().to_owned()
 }
 
-pub(super) fn until_runs(up: &Up, name: &str) {
+pub(super) fn until_runs(up: &ControlPlane, name: &str) {
     up.until("it runs", |up| (status(up, name, "phase") == "Running").then_some(()));
 }
 
-pub(super) fn cancel(up: &Up, name: &str) {
+pub(super) fn cancel(up: &ControlPlane, name: &str) {
     let (code, answer) = up.post(&format!("/v1/namespaces/default/gangs/{name}/cancel"), "");
     assert_eq!(code, 200, "{answer}");
 }
 
-/// Processes that live and were told this, whatever environment they have given themselves.
-pub(super) fn told(what: &str) -> Vec<u32> {
+/// Live processes with exactly this command line, whatever their environment is.
+pub(super) fn running(what: &str) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").expect("processes").flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
@@ -56,8 +56,8 @@ pub(super) fn told(what: &str) -> Vec<u32> {
     found
 }
 
-/// The keeper of the one run in a place.
-pub(super) fn keeper(up: &Up, place: &Place) -> u32 {
+/// The keeper of the one run in a directory.
+pub(super) fn keeper(up: &ControlPlane, place: &TestDir) -> u32 {
     up.until("there is a keeper", |_| {
         let all = place.processes().into_iter();
         let mut keepers = all.filter(|(_, command)| command.contains(" keep "));
@@ -70,7 +70,7 @@ pub(super) fn send(signal: &str, pid: u32) {
     assert!(sent.expect("kill").success());
 }
 
-/// Control groups of Muster's that a process is in.
+/// The control groups of Muster that a process is in.
 pub(super) fn groups(pid: u32) -> Vec<PathBuf> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let root = Path::new("/sys/fs/cgroup");
@@ -89,7 +89,7 @@ pub(super) fn groups(pid: u32) -> Vec<PathBuf> {
     found
 }
 
-/// Whether the system grants control groups to whoever runs these tests; said loudly where it does not.
+/// Whether this process may create control groups; prints a message if not.
 pub(super) fn grants_groups(test: &str) -> bool {
     let root = Path::new("/sys/fs/cgroup");
     let tree = if root.join("cgroup.controllers").exists() {
@@ -106,8 +106,8 @@ pub(super) fn grants_groups(test: &str) -> bool {
     granted
 }
 
-/// A program that does something to itself before it becomes muster.
-pub(super) fn wrapped(place: &Place, first: &str) -> PathBuf {
+/// A program that runs a shell command before it becomes `muster`.
+pub(super) fn wrapped(place: &TestDir, first: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = place.0.join("muster-wrapped");
     let muster = env!("CARGO_BIN_EXE_muster");

@@ -1,20 +1,20 @@
-//! A caller who may look, and tries to stop or to learn more than that.
+//! A viewer who tries to block others or to read more than a viewer may.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::{ADA, BOB, Cast, EVE, ROOT, gang};
+use super::{ADA, BOB, EVE, ROOT, Tenants, gang};
 use crate::local::http::ask;
 
 #[test]
-fn a_viewer_fills_no_disk_with_questions_and_their_keys() {
-    let cast = Cast::with("hostile-keys", &["--no-local"]);
+fn queries_with_keys_of_a_viewer_fill_no_disk() {
+    let tenants = Tenants::with("hostile-keys", &["--no-local"]);
     let bearer = format!("Bearer {EVE}");
     let wrong = "--- 1\n".repeat(20_000);
     let database = || {
         let size = |name: &str| {
-            std::fs::metadata(cast.place.data().join(name)).map_or(0, |about| about.len())
+            std::fs::metadata(tenants.place.data().join(name)).map_or(0, |about| about.len())
         };
         size("muster.db") + size("muster.db-wal")
     };
@@ -28,28 +28,28 @@ fn a_viewer_fills_no_disk_with_questions_and_their_keys() {
                 ("idempotency-key", &key),
             ];
             let (code, body) =
-                ask(cast.up.address(), "POST", path, &headers, &wrong).expect("an answer");
+                ask(tenants.up.address(), "POST", path, &headers, &wrong).expect("an answer");
             let wanted = if path == "/v1/what-if" { 422 } else { 403 };
             assert_eq!(code, wanted, "{body}");
             assert!(body.len() < 64 << 10, "{} bytes of findings", body.len());
         }
     }
     assert!(database() < before + (256 << 10), "{before} bytes became {}", database());
-    // The same by who may change something: what is kept is bounded as well.
+    // The same by a user who may change objects: the stored answers are bounded as well.
     let bearer = format!("Bearer {ADA}");
     for round in 0..40 {
         let key = format!("key-{round}");
         let headers = [("authorization", bearer.as_str()), ("idempotency-key", &key)];
         let (code, _) =
-            ask(cast.up.address(), "POST", "/v1/apply", &headers, &wrong).expect("an answer");
+            ask(tenants.up.address(), "POST", "/v1/apply", &headers, &wrong).expect("an answer");
         assert_eq!(code, 422);
     }
     assert!(database() < before + (6 << 20), "{before} bytes became {}", database());
 }
 
 #[test]
-fn a_viewer_stops_nobody_with_large_questions() {
-    let cast = Cast::new("hostile-question");
+fn large_queries_of_a_viewer_block_no_gang() {
+    let tenants = Tenants::new("hostile-question");
     let node = |count: u32| {
         format!(
             "kind: Node\nmetadata: {{name: huge}}\nspec: {{count: {count}, allocatable: {{cpu: 8, memory: 8Gi}}}}\n"
@@ -67,13 +67,13 @@ fn a_viewer_stops_nobody_with_large_questions() {
         [(1_000_000, 1, 1), (20_000, 1, 1), (1, 1_000_000, 64), (1, 1_024, 64), (1, 1, 65)]
     {
         let (code, body) =
-            cast.ask(EVE, "POST", "/v1/what-if", &(node(nodes) + &many(members, gangs)));
+            tenants.ask(EVE, "POST", "/v1/what-if", &(node(nodes) + &many(members, gangs)));
         assert_eq!(code, 422, "{nodes} nodes, {gangs} gangs of {members}: {body}");
         assert!(body.contains("too many"), "{body}");
     }
-    // As much as may be asked, by as many clients as there may be.
+    // The largest permitted query, by as many clients as are permitted.
     let question = node(10_000) + &many(128, 64);
-    let (address, bearer) = (cast.up.address().to_owned(), format!("Bearer {EVE}"));
+    let (address, bearer) = (tenants.up.address().to_owned(), format!("Bearer {EVE}"));
     let asks: Vec<_> = (0..8)
         .map(|_| {
             let (address, bearer, question) = (address.clone(), bearer.clone(), question.clone());
@@ -85,23 +85,23 @@ fn a_viewer_stops_nobody_with_large_questions() {
         })
         .collect();
     let began = Instant::now();
-    assert_eq!(cast.apply(ADA, &gang("victim", "research", "true")).0, 200);
-    assert_eq!(cast.until_over("victim"), "Succeeded");
+    assert_eq!(tenants.apply(ADA, &gang("victim", "research", "true")).0, 200);
+    assert_eq!(tenants.until_over("victim"), "Succeeded");
     assert!(began.elapsed() < Duration::from_secs(30), "the victim took {:?}", began.elapsed());
     for one in asks {
         let code = one.join().expect("asked").expect("an answer");
         assert!(matches!(code, 200 | 503), "{code}");
     }
-    assert!(cast.memory() < 600, "{} MiB", cast.memory());
+    assert!(tenants.memory() < 600, "{} MiB", tenants.memory());
 }
 
-/// Opens a stream, and says what the first line of the answer was.
-fn stream(cast: &Cast, token: &str, path: &str) -> (TcpStream, String) {
-    let mut stream = TcpStream::connect(cast.up.address()).expect("a connection");
+/// Opens a stream, and returns the status code of the answer.
+fn stream(tenants: &Tenants, token: &str, path: &str) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(tenants.up.address()).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
     let head = format!(
         "GET {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\r\n",
-        cast.up.address()
+        tenants.up.address()
     );
     stream.write_all(head.as_bytes()).expect("sent");
     let mut first = [0; 12];
@@ -110,79 +110,79 @@ fn stream(cast: &Cast, token: &str, path: &str) -> (TcpStream, String) {
 }
 
 #[test]
-fn streams_of_one_caller_are_few_and_keep_nobody_from_submitting() {
-    let cast = Cast::new("hostile-streams");
-    assert_eq!(cast.apply(ADA, &gang("talks", "research", "echo hello; sleep 60")).0, 200);
+fn streams_per_caller_are_bounded_and_block_no_submission() {
+    let tenants = Tenants::new("hostile-streams");
+    assert_eq!(tenants.apply(ADA, &gang("talks", "research", "echo hello; sleep 60")).0, 200);
     let logs = "/v1/namespaces/default/gangs/talks/logs?follow=true";
-    cast.up.until("it has logs", |_| {
-        (cast.ask(ADA, "GET", logs.trim_end_matches("?follow=true"), "").0 == 200).then_some(())
+    tenants.up.until("it has logs", |_| {
+        (tenants.ask(ADA, "GET", logs.trim_end_matches("?follow=true"), "").0 == 200).then_some(())
     });
-    let followed: Vec<_> = (0..16).map(|_| stream(&cast, ADA, logs)).collect();
+    let followed: Vec<_> = (0..16).map(|_| stream(&tenants, ADA, logs)).collect();
     assert!(followed.iter().all(|(_, code)| code == "200"));
-    assert_eq!(stream(&cast, ADA, logs).1, "429", "one too many");
-    assert_eq!(stream(&cast, EVE, logs).1, "403", "a viewer reads no logs");
-    let events: Vec<_> = (0..64).map(|_| stream(&cast, EVE, "/v1/events")).collect();
+    assert_eq!(stream(&tenants, ADA, logs).1, "429", "one too many");
+    assert_eq!(stream(&tenants, EVE, logs).1, "403", "a viewer reads no logs");
+    let events: Vec<_> = (0..64).map(|_| stream(&tenants, EVE, "/v1/events")).collect();
     assert!(events.iter().all(|(_, code)| code == "200"));
-    assert_eq!(stream(&cast, EVE, "/v1/events").1, "429");
-    assert_eq!(stream(&cast, ROOT, "/v1/events").1, "200", "others are not concerned");
+    assert_eq!(stream(&tenants, EVE, "/v1/events").1, "429");
+    assert_eq!(stream(&tenants, ROOT, "/v1/events").1, "200", "others are not concerned");
     let began = Instant::now();
-    assert_eq!(cast.apply(BOB, &gang("victim", "sales", "true")).0, 200);
-    assert_eq!(cast.ask(BOB, "GET", "/v1/usage", "").0, 200);
-    assert_eq!(cast.until_over("victim"), "Succeeded");
+    assert_eq!(tenants.apply(BOB, &gang("victim", "sales", "true")).0, 200);
+    assert_eq!(tenants.ask(BOB, "GET", "/v1/usage", "").0, 200);
+    assert_eq!(tenants.until_over("victim"), "Succeeded");
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
 #[test]
-fn a_viewer_sees_names_of_variables_and_no_values_and_no_logs() {
-    let cast = Cast::new("hostile-secrets");
+fn viewer_sees_variable_names_but_no_values_and_no_logs() {
+    let tenants = Tenants::new("hostile-secrets");
     let secret = gang("secret", "research", "echo $KEY; sleep 60")
         .replace("command:", "env: {KEY: hunter2}, command:");
-    assert_eq!(cast.apply(ADA, &secret).0, 200);
+    assert_eq!(tenants.apply(ADA, &secret).0, 200);
     let one = "/v1/namespaces/default/gangs/secret";
     let logs = format!("{one}/logs");
-    cast.up.until("it has logs", |_| {
-        cast.ask(ADA, "GET", &logs, "").1.contains("hunter2").then_some(())
+    tenants.up.until("it has logs", |_| {
+        tenants.ask(ADA, "GET", &logs, "").1.contains("hunter2").then_some(())
     });
     for path in [one, "/v1/gangs", "/v1/events?after=0&follow=false", "/v1/gangs?user=ada"] {
-        // What happened before a reader came is a gap: it is read from the first number on.
+        // Events before the first that the server remembers are a gap: reading begins a few events back.
         let path = match path.contains("after=0") {
             true => {
-                let newest = cast.get(ROOT, "/v1/queues")["newest"].as_u64().expect("a number");
+                let newest = tenants.get(ROOT, "/v1/queues")["newest"].as_u64().expect("a number");
                 format!("/v1/events?after={}&follow=false", newest.saturating_sub(3))
             }
             false => path.to_owned(),
         };
         for stranger in [EVE, BOB] {
-            let (code, body) = cast.ask(stranger, "GET", &path, "");
+            let (code, body) = tenants.ask(stranger, "GET", &path, "");
             assert_eq!(code, 200, "{body}");
             assert!(!body.contains("hunter2"), "{path}: {body}");
         }
     }
     let events = |token: &str| {
-        let newest = cast.get(ROOT, "/v1/queues")["newest"].as_u64().expect("a number");
-        cast.ask(token, "GET", &format!("/v1/events?after={}&follow=false", newest - 8), "").1
+        let newest = tenants.get(ROOT, "/v1/queues")["newest"].as_u64().expect("a number");
+        tenants.ask(token, "GET", &format!("/v1/events?after={}&follow=false", newest - 8), "").1
     };
     assert!(events(ADA).contains("hunter2") && !events(EVE).contains("hunter2"));
-    let (_, shown) = cast.ask(EVE, "GET", one, "");
+    let (_, shown) = tenants.ask(EVE, "GET", one, "");
     assert!(shown.contains("\"KEY\":\"(hidden)\""), "{shown}");
     for owner in [ADA, ROOT] {
-        assert!(cast.ask(owner, "GET", one, "").1.contains("hunter2"));
-        assert_eq!(cast.ask(owner, "GET", &logs, "").0, 200);
+        assert!(tenants.ask(owner, "GET", one, "").1.contains("hunter2"));
+        assert_eq!(tenants.ask(owner, "GET", &logs, "").0, 200);
     }
     for stranger in [EVE, BOB] {
-        let (code, body) = cast.ask(stranger, "GET", &logs, "");
+        let (code, body) = tenants.ask(stranger, "GET", &logs, "");
         assert_eq!(code, 403, "{body}");
     }
 }
 
 #[test]
-fn manifests_that_take_long_to_read_keep_no_other_request_waiting() {
-    let cast = Cast::with("hostile-reading", &["--no-local"]);
-    // More values than a viewer may send, and as many as it may, in as many documents as can be.
+fn slow_manifests_delay_no_other_request() {
+    let tenants = Tenants::with("hostile-reading", &["--no-local"]);
+    // More values than a viewer may send; and as many as are permitted, in as many documents as possible.
     let large = format!("a: [{}]\n", "{a: b},".repeat(270_000));
     let slow = "--- {a: b}\n".repeat(16_000);
-    assert_eq!(cast.announce(EVE, "/v1/what-if", 4_200_000), "413");
-    let (address, bearer) = (cast.up.address().to_owned(), format!("Bearer {EVE}"));
+    assert_eq!(tenants.announce(EVE, "/v1/what-if", 4_200_000), "413");
+    let (address, bearer) = (tenants.up.address().to_owned(), format!("Bearer {EVE}"));
     let asks: Vec<_> = [large, slow.clone(), slow]
         .into_iter()
         .map(|body| {
@@ -196,7 +196,7 @@ fn manifests_that_take_long_to_read_keep_no_other_request_waiting() {
     let mut slowest = Duration::ZERO;
     while asks.iter().any(|one| !one.is_finished()) {
         let began = Instant::now();
-        assert_eq!(ask(cast.up.address(), "GET", "/healthz", &[], "").expect("it lives").0, 200);
+        assert_eq!(ask(tenants.up.address(), "GET", "/healthz", &[], "").expect("it lives").0, 200);
         slowest = slowest.max(began.elapsed());
         std::thread::sleep(Duration::from_millis(20));
     }

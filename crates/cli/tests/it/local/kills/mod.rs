@@ -1,23 +1,23 @@
-//! The control plane is killed at random instants while gangs of real processes run.
+//! Kills the control plane at random instants while gangs of real processes run.
 //!
-//! `MUSTER_KILLS=200 MUSTER_SEED=7 cargo test -p muster-cli --test it kills` does it that often, from that seed.
+//! `MUSTER_KILLS=200 MUSTER_SEED=7 cargo test -p muster-cli --test it kills` runs 200 kills from seed 7.
 
-mod books;
-mod cast;
+mod accounting;
+mod test_gangs;
 
 use std::time::{Duration, Instant, SystemTime};
 
-use super::stage::{Place, Up};
-use cast::{Part, Player};
+use super::control_plane::{ControlPlane, TestDir};
+use test_gangs::{Scenario, TestGang};
 
-/// Kills in `make test`; a nightly run does 200.
+/// Kills in `make test`; a nightly run has 200.
 const KILLS: u64 = 30;
 const GANGS: u64 = 50;
 
-/// Numbers that are the same for the same seed.
-struct Dice(u64);
+/// Random numbers that depend on the seed only.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, below: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -44,82 +44,83 @@ spec:
 ";
 
 #[test]
-fn whatever_is_killed_nothing_is_partial_orphaned_lost_or_run_twice() {
+fn kills_leave_nothing_partial_orphaned_lost_or_run_twice() {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a clock");
     let seed = number("MUSTER_SEED", now.as_millis() as u64);
     let kills = number("MUSTER_KILLS", KILLS);
     eprintln!("seed {seed}, {kills} kills: MUSTER_SEED={seed} MUSTER_KILLS={kills} replays it");
-    let mut dice = Dice(seed.max(1));
-    let place = Place::new("kills");
+    let mut random = Random(seed.max(1));
+    let place = TestDir::new("kills");
     let log = place.0.join("workers.log");
-    let mut cast: Vec<Player> = Vec::new();
+    let mut gangs: Vec<TestGang> = Vec::new();
     for number in 0..GANGS {
-        let (members, gpus) = (1 + dice.roll(4), 1 + dice.roll(8));
-        let seconds = 0.2 + dice.roll(1_500) as f64 / 1_000.0;
-        let part = Player::part_of(number);
-        cast.push(Player { number, part, members, gpus, seconds });
+        let (members, gpus) = (1 + random.roll(4), 1 + random.roll(8));
+        let seconds = 0.2 + random.roll(1_500) as f64 / 1_000.0;
+        let scenario = TestGang::scenario_of(number);
+        gangs.push(TestGang { number, scenario, members, gpus, seconds });
     }
     let more = ["--speed", "60", "--no-local"];
-    let apply = |up: &Up, player: &Player| {
-        let key = format!("key-{seed}-{}", player.number);
-        up.apply(&player.manifest(&log.to_string_lossy()), Some(&key))
+    let apply = |up: &ControlPlane, gang: &TestGang| {
+        let key = format!("key-{seed}-{}", gang.number);
+        up.apply(&gang.manifest(&log.to_string_lossy()), Some(&key))
     };
     let mut next = 0;
     for round in 0..=kills {
-        let up = Up::start(&place.data(), &more);
+        let up = ControlPlane::start(&place.data(), &more);
         if round == 0 {
             let (code, answer) = up.apply(SUPPLY, None).expect("an answer");
             assert_eq!(code, 200, "{answer}");
         }
         if round == kills {
-            // Whoever was not answered asks again; whoever was is not submitted twice.
-            for player in &cast[next..] {
-                let (code, answer) = apply(&up, player).expect("an answer");
+            // Unanswered submissions are repeated; with the same key none is applied twice.
+            for gang in &gangs[next..] {
+                let (code, answer) = apply(&up, gang).expect("an answer");
                 assert_eq!(code, 200, "{answer}");
             }
-            cast.iter().for_each(|player| part_with(&up, player));
-            books::settle(&up, &place, &log, &cast);
+            gangs.iter().for_each(|gang| cancel_or_delete(&up, gang));
+            accounting::settle(&up, &place, &log, &gangs);
             return;
         }
-        let until = Instant::now() + Duration::from_millis(dice.roll(400));
+        let until = Instant::now() + Duration::from_millis(random.roll(400));
         let due = (GANGS * (round + 1)).div_ceil(kills) as usize;
-        while next < cast.len().min(due) && Instant::now() < until {
-            if apply(&up, &cast[next]).is_ok_and(|(code, _)| code == 200) {
+        while next < gangs.len().min(due) && Instant::now() < until {
+            if apply(&up, &gangs[next]).is_ok_and(|(code, _)| code == 200) {
                 next += 1;
             }
         }
-        let other = &cast[dice.roll(next.max(1) as u64) as usize];
-        if dice.roll(3) == 0 {
-            part_with(&up, other);
+        let other = &gangs[random.roll(next.max(1) as u64) as usize];
+        if random.roll(3) == 0 {
+            cancel_or_delete(&up, other);
         }
-        if dice.roll(2) == 0 {
-            kill_a_keeper(&place, &cast);
+        if random.roll(2) == 0 {
+            kill_keeper(&place, &gangs);
         }
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
         up.kill();
     }
 }
 
-/// Cancels or deletes a gang that is there to be. It may be over or gone by now.
-fn part_with(up: &Up, player: &Player) {
-    let code = match player.part {
-        Part::Cancelled => up.post(&format!("{}/cancel", player.path()), "").0,
-        Part::Deleted => up.delete(&player.path()),
+/// Cancels or deletes a gang whose scenario says so. It may be over or removed already.
+fn cancel_or_delete(up: &ControlPlane, gang: &TestGang) {
+    let code = match gang.scenario {
+        Scenario::Cancelled => up.post(&format!("{}/cancel", gang.path()), "").0,
+        Scenario::Deleted => up.delete(&gang.path()),
         _ => return,
     };
     assert!(matches!(code, 200 | 204 | 404 | 409), "{code}");
 }
 
-/// Kills the keeper of a gang that can bear it, if one runs.
-fn kill_a_keeper(place: &Place, cast: &[Player]) {
-    let hardy =
-        |name: &str| cast.iter().any(|player| player.part == Part::Hardy && player.name() == name);
+/// Kills the keeper of a gang that is retried, if one runs.
+fn kill_keeper(place: &TestDir, gangs: &[TestGang]) {
+    let restarted = |name: &str| {
+        gangs.iter().any(|gang| gang.scenario == Scenario::Restarted && gang.name() == name)
+    };
     for (pid, command) in place.processes() {
         let Some((_, directory)) = command.split_once(" keep ") else { continue };
         let plan = std::path::Path::new(directory.trim()).join("run.json");
         let plan = std::fs::read_to_string(plan).unwrap_or_default();
         let plan: serde_json::Value = serde_json::from_str(&plan).unwrap_or_default();
-        if plan["gang"].as_str().is_some_and(hardy) {
+        if plan["gang"].as_str().is_some_and(restarted) {
             let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
             return;
         }

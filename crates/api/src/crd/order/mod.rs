@@ -1,0 +1,2 @@
+pub(crate) mod spec;
+pub(crate) mod status;

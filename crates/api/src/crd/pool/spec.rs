@@ -1,0 +1,136 @@
+//! `kind: Pool`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::crd::definition::{Column, Resource};
+use crate::crd::pool::offering::Offering;
+use crate::crd::pool::proactive::{Buffer, Consolidate, Forecast, Schedule, Spare, Timeouts, Warm};
+use crate::crd::pool::provider::Provider;
+use crate::crd::pool::status::PoolStatus;
+use crate::crd::values::duration::{Duration, DurationAboveZero};
+use crate::crd::values::text::Text;
+use crate::manifest::pool::pool_spec::IDLE_AFTER;
+
+/// A supply of one kind of node: what can be bought, at most how much, and what is kept ready.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "size(self.metadata.name) <= 63", "message": "a pool's name is a label of its nodes, and has 63 characters at most"},
+]))]
+pub struct Pool {
+    /// What can be bought, and what is kept ready.
+    pub spec: PoolSpec,
+    /// What there is. Written by Muster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<PoolStatus>,
+}
+
+impl Resource for Pool {
+    const KIND: &'static str = "Pool";
+    const PLURAL: &'static str = "pools";
+    const SHORT: &'static str = "mpool";
+    const COLUMNS: &'static [Column] = &[
+        Column::text("Tier", ".spec.tier"),
+        Column::number("Nodes", ".status.nodes"),
+        Column::number("Ready", ".status.ready").when_wide(),
+        Column::number("GPUs", ".status.gpus"),
+        Column::fraction("Spend", ".status.hourlySpend"),
+        Column::number("Target", ".status.target.free").when_wide(),
+        Column::AGE,
+    ];
+}
+
+/// What can be bought, and what is kept ready.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "has(self.offerings) || (has(self.provider) && has(self.provider.local))", "message": "only a pool of the machine's own nodes can do without offerings"},
+    {"rule": "has(self.provider) == has(oldSelf.provider)", "message": "who boots a pool's nodes does not change: make another pool"},
+]))]
+pub struct PoolSpec {
+    /// What queues call this kind of supply, such as `reserved`, `on-demand` or `spot`.
+    #[schemars(extend("x-kubernetes-validations" = [
+        {"rule": "self == oldSelf", "message": "a pool's tier does not change: make another pool"},
+    ]))]
+    pub tier: Text,
+    /// Who boots its nodes: one of these. A simulated cloud when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Provider>,
+    /// What can be bought. Among equal bids the first wins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(min = 1, max = 1000),
+        extend(
+            "x-kubernetes-list-type" = "map",
+            "x-kubernetes-list-map-keys" = ["instanceType", "zone", "capacityType"]
+        )
+    )]
+    pub offerings: Vec<Offering>,
+    /// What it never exceeds, nodes that are coming included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// Whether anything is kept ready ahead of need.
+    #[serde(default)]
+    pub mode: PoolMode,
+    /// Nodes that are there for whoever comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm: Option<Warm>,
+    /// Free nodes beside those in use: one of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Buffer>,
+    /// Nodes asked for beside those that orders wait for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spare: Option<Spare>,
+    /// How large the pool is at certain hours.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+    pub schedules: Vec<Schedule>,
+    /// Free nodes for demand that is expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<Forecast>,
+    /// A free node above the target is given back then.
+    #[serde(default = "default_idle_after")]
+    pub idle_after: Duration,
+    /// A node older than that takes nobody new and goes when it is empty; any age when nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expire_after: Option<DurationAboveZero>,
+    /// What is done about nodes that are used too little.
+    #[serde(default)]
+    pub consolidate: Consolidate,
+    /// How long a claim may wait for its machine, its node and its GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<Timeouts>,
+    /// Whether nodes may be bought so that elastic gangs can grow.
+    #[serde(default)]
+    pub buy_for_growth: bool,
+}
+
+/// What a pool never exceeds.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// Nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<u32>,
+    /// Money per hour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub hourly_spend: Option<f64>,
+}
+
+/// Whether anything is kept ready ahead of need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub enum PoolMode {
+    /// As the fields below say.
+    #[default]
+    Proactive,
+    /// Nothing, whatever the fields below say.
+    Reactive,
+}
+
+fn default_idle_after() -> Duration {
+    Duration(IDLE_AFTER)
+}

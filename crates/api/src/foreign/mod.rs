@@ -1,0 +1,2 @@
+pub(crate) mod files;
+pub(crate) mod json;

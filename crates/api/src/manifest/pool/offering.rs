@@ -1,0 +1,103 @@
+//! The offerings of a pool.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use muster_core::constraint::Labels;
+use muster_core::pool::OfferingSpec;
+use muster_core::time::Span;
+
+use crate::manifest::amounts::supply;
+use crate::manifest::gang::constraints::{labels, taints};
+use crate::manifest::pool::provider::Provider;
+use crate::manifest::pool::simulated::SimulatedCloud;
+use crate::yaml::fields::Fields;
+use crate::yaml::names::{VALUE_RULE, is_value};
+
+/// Offerings one pool can have: an offering's number is 16 bits.
+const MAX_OFFERINGS: usize = 10_000;
+
+/// Reads `spec.offerings`. Only a pool of the machine's own nodes can do without.
+pub(crate) fn read_all(spec: &Fields<'_>, provider: &Provider, tier: &str) -> Vec<OfferingSpec> {
+    let list = match provider {
+        Provider::Local => spec.get("offerings"),
+        _ => spec.need("offerings"),
+    };
+    let Some(list) = list else { return Vec::new() };
+    let values = list.items("offering").unwrap_or_default();
+    if values.len() > MAX_OFFERINGS {
+        list.error(format!("must be at most {MAX_OFFERINGS} offerings, not {}", values.len()));
+    }
+    let boot_time = match provider {
+        Provider::Simulated(cloud) => cloud.boot.sum(),
+        _ => SimulatedCloud::default().boot.sum(),
+    };
+    let mut first: HashMap<[Arc<str>; 3], usize> = HashMap::new();
+    let mut offerings = Vec::new();
+    for (index, value) in values.iter().enumerate() {
+        let Some(fields) = value.fields() else { continue };
+        let offering = read(&fields, boot_time, tier);
+        fields.done();
+        let OfferingSpec { instance_type, zone, capacity_type, .. } = &offering;
+        let what = [instance_type, zone, capacity_type].map(Arc::clone);
+        // Without these it is no offering yet, and that is said already.
+        let complete = !instance_type.is_empty() && !zone.is_empty();
+        match first.get(&what).filter(|_| complete) {
+            Some(before) => value.error(format!(
+                "is of the same instance type, zone and capacity type as offerings[{before}]"
+            )),
+            None => drop(first.insert(what, index)),
+        }
+        offerings.push(offering);
+    }
+    offerings
+}
+
+/// Tiers that say how nodes are paid for.
+const PAID_LIKE: [&str; 3] = ["on-demand", "reserved", "spot"];
+
+/// How nodes of an offering that does not say are paid for: as the pool's tier says, if it says so.
+fn paid_like(tier: &str) -> &str {
+    PAID_LIKE.into_iter().find(|one| *one == tier).unwrap_or_default()
+}
+
+fn read(fields: &Fields<'_>, boot_time: Span, tier: &str) -> OfferingSpec {
+    let value = |name| fields.get(name)?.text_with(is_value, VALUE_RULE);
+    // An API server writes the default of its definition, which says nothing.
+    let capacity_type = value("capacityType").filter(|said| !said.is_empty());
+    let need = |name| fields.need(name)?.text_with(is_value, VALUE_RULE);
+    let (allocatable, gpu, gpus) = supply(fields);
+    let mut offering = OfferingSpec {
+        instance_type: need("instanceType").unwrap_or_default().into(),
+        zone: need("zone").unwrap_or_default().into(),
+        region: value("region").unwrap_or_default().into(),
+        capacity_type: capacity_type.unwrap_or_else(|| paid_like(tier)).into(),
+        price: fields.get("price").and_then(|value| value.money()).unwrap_or_default(),
+        allocatable,
+        gpu,
+        gpus,
+        labels: labels(fields, "labels"),
+        taints: taints(fields, "taints"),
+        max: fields.get("max").and_then(|value| value.count(1..=u32::MAX)),
+        boot_time: fields.span("bootTime").unwrap_or(boot_time),
+        start_time: fields.span_above_zero("startTime"),
+    };
+    offering.labels = with_well_known(&offering);
+    offering
+}
+
+/// The labels every node of the offering will carry whether or not the operator lists them.
+fn with_well_known(offering: &OfferingSpec) -> Labels {
+    let mut labels = offering.labels.clone();
+    for (key, value) in [
+        ("node.kubernetes.io/instance-type", &offering.instance_type),
+        ("topology.kubernetes.io/zone", &offering.zone),
+        ("topology.kubernetes.io/region", &offering.region),
+        ("muster.sh/capacity-type", &offering.capacity_type),
+    ] {
+        if !value.is_empty() {
+            labels.entry(key.into()).or_insert_with(|| value.clone());
+        }
+    }
+    labels
+}

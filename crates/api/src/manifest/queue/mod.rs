@@ -1,0 +1,3 @@
+pub(crate) mod allowed;
+pub(crate) mod queue_spec;
+pub(crate) mod quota;

@@ -1,0 +1,4 @@
+//! The provisioners that Muster is compared with, from outside.
+
+mod rivals;
+mod two_zones;

@@ -1,0 +1,11 @@
+pub(crate) mod crd_version;
+pub(crate) mod discovery;
+pub(crate) mod error_chain;
+pub(crate) mod leader_client;
+pub(crate) mod refusal_backoff;
+pub(crate) mod request_slots;
+pub(crate) mod resource_versions;
+pub(crate) mod retry;
+pub(crate) mod status_priority;
+pub mod watch;
+pub mod writer;

@@ -1,0 +1,227 @@
+//! Who is where: pods on their nodes, and pods that have a seat and are on their way to it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use muster_core::constraint::Constraints;
+use muster_core::topology::HOSTNAME;
+
+use crate::cache::kinds::KindRole;
+use crate::cache::store::{Key, Store};
+use crate::constraints::pod_constraints::PodConstraints;
+use crate::constraints::selector::{Marks, PodSelector, Spaces};
+use crate::gang::record::GangRecord;
+use crate::host::Host;
+use crate::objects::node::Node;
+use crate::objects::pod::Pod;
+
+/// A pod that is somewhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlacedPod<'a> {
+    pub(crate) pod: &'a Pod,
+    pub(crate) node: &'a Node,
+    /// What its own ties came to, when it is one of Muster's.
+    pub(crate) tied: Option<&'a PodConstraints>,
+}
+
+/// A member of the gang whose ties are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member<'a> {
+    pub(crate) pod: &'a Pod,
+    /// Where it may run by what it says of nodes.
+    pub(crate) constraints: &'a Constraints,
+}
+
+/// Everybody else, and where they are.
+#[derive(Debug, Default)]
+pub(crate) struct ClusterView<'a> {
+    pub(crate) nodes: Vec<&'a Node>,
+    pub(crate) pods: Vec<PlacedPod<'a>>,
+    pub(crate) spaces: Spaces<'a>,
+}
+
+/// What tells a node's domain from others: its label, or its name.
+pub(crate) fn domain<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    if key == HOSTNAME {
+        return node.metadata.name.as_deref();
+    }
+    node.metadata.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+pub(crate) fn labels(pod: &Pod) -> &Marks {
+    static NONE: Marks = Marks::new();
+    pod.metadata.labels.as_ref().unwrap_or(&NONE)
+}
+
+pub(crate) fn namespace(pod: &Pod) -> &str {
+    pod.metadata.namespace.as_deref().unwrap_or("default")
+}
+
+/// Whether what a pod says of nodes holds for this one.
+pub(crate) fn suits(constraints: &Constraints, node: &Node) -> bool {
+    let holds = |term: &[muster_core::constraint::Requirement]| {
+        term.iter().all(|one| one.holds(domain(node, &one.key)))
+    };
+    holds(&constraints.all)
+        && (constraints.any.is_empty() || constraints.any.iter().any(|term| holds(term)))
+}
+
+impl Host {
+    /// Everybody but a gang, and where they are. With `with_anti_affinity`, only those pods that keep others away: all that matters to
+    /// who has no ties of its own.
+    pub(crate) fn around(&self, gang: &str, with_anti_affinity: bool) -> ClusterView<'_> {
+        let mut around = ClusterView { spaces: self.spaces(), ..ClusterView::default() };
+        if !with_anti_affinity {
+            around.nodes = self.cache.nodes.iter().map(|(_, node)| &**node).collect();
+        }
+        around.pods = match with_anti_affinity {
+            true => self.neighbours(gang, self.cache.with_anti_affinity()),
+            false => self.neighbours(gang, self.cache.pods.iter()),
+        };
+        around
+    }
+
+    /// Everybody but a gang that these are about, and where they are. Where they say by which label, nobody else is looked
+    /// at: most charts have wishes for every pod, and this must cost little.
+    pub(crate) fn around_those<'a>(
+        &'a self,
+        gang: &str,
+        scopes: &[&PodSelector],
+        spaces: Spaces<'a>,
+    ) -> ClusterView<'a> {
+        let nodes = self.cache.nodes.iter().map(|(_, node)| &**node).collect();
+        let narrow: Option<Vec<_>> = scopes.iter().map(|scope| scope.narrow()).collect();
+        let pods = match narrow {
+            None => self.neighbours(gang, self.cache.pods.iter()),
+            Some(narrow) => {
+                let mut keys = BTreeSet::new();
+                for (namespaces, marks) in narrow {
+                    for space in namespaces {
+                        let marked =
+                            |(key, value): (&String, &String)| self.cache.marked(space, key, value);
+                        // The label that fewest have; none where one of them is nobody's.
+                        let fewest: Option<Vec<_>> = marks.iter().map(marked).collect();
+                        let fewest = fewest.into_iter().flatten().min_by_key(|keys| keys.len());
+                        keys.extend(fewest.into_iter().flatten());
+                    }
+                }
+                let pods =
+                    keys.into_iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
+                self.neighbours(gang, pods)
+            }
+        };
+        ClusterView { nodes, pods, spaces }
+    }
+
+    /// Those of these pods that are somewhere, but for a gang's own.
+    fn neighbours<'a>(
+        &'a self,
+        gang: &str,
+        pods: impl Iterator<Item = (&'a Key, &'a Arc<Pod>)>,
+    ) -> Vec<PlacedPod<'a>> {
+        let mut neighbours = Vec::new();
+        for (key, pod) in pods {
+            let group = self.gangs.gang_of(key);
+            if pod.is_over() || group.is_some_and(|(name, _)| **name == *gang) {
+                continue;
+            }
+            let tied = group.and_then(|(_, group)| group.pod_constraints.get(key));
+            let nodes = match (pod.node(), group) {
+                (Some(node), _) => vec![node],
+                (None, Some((name, group))) => self.heads_for(name, group, key),
+                (None, None) => Vec::new(),
+            };
+            let nodes = nodes.into_iter().filter_map(|name| self.cache.nodes.get(name));
+            neighbours.extend(nodes.map(|node| PlacedPod { pod, node, tied }));
+        }
+        neighbours
+    }
+
+    /// Where a pod goes that is nowhere yet. Which of a role's pods will be where is not known before they are told, so it
+    /// may be any node where its gang has a seat for one like it.
+    fn heads_for<'a>(&'a self, gang: &str, group: &'a GangRecord, key: &str) -> Vec<&'a str> {
+        if let Some(node) = group.assigned_nodes.get(key) {
+            return vec![node];
+        }
+        let Some(role) = group.pod_roles.get(key) else { return Vec::new() };
+        let gang = self.world.gang_named(gang).and_then(|id| self.world.gang(id));
+        let seats = gang.into_iter().flat_map(|gang| &gang.seats);
+        let mine = seats.filter(|seat| seat.role == *role);
+        let mut nodes: Vec<&str> =
+            mine.filter_map(|seat| self.world.node_name(seat.node)).map(|name| &**name).collect();
+        nodes.dedup();
+        nodes
+    }
+
+    pub(crate) fn spaces(&self) -> Spaces<'_> {
+        static NONE: Marks = Marks::new();
+        let shelf = self.sources.of(KindRole::Namespace).and_then(|of| self.cache.others.get(&of));
+        let all = shelf.into_iter().flat_map(Store::iter);
+        all.map(|(name, space)| (&**name, space.metadata.labels.as_ref().unwrap_or(&NONE)))
+            .collect()
+    }
+}
+
+/// Nodes and pods for tests, as short as tests want them.
+#[cfg(test)]
+pub(crate) mod play {
+    use serde_json::{Value, json};
+
+    use crate::constraints::cluster_view::*;
+
+    /// A node in a zone.
+    pub(crate) fn node(name: &str, zone: &str) -> Node {
+        let labels = match zone {
+            "" => json!({}),
+            zone => json!({"zone": zone}),
+        };
+        serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}}))
+            .expect("a node")
+    }
+
+    /// A pod of an app with these fields in its spec.
+    pub(crate) fn pod(app: &str, spec: &Value) -> Pod {
+        let pod = json!({"metadata": {"namespace": "here", "labels": {"app": app}}, "spec": spec});
+        serde_json::from_value(pod).expect("a pod")
+    }
+
+    /// Apps on nodes: `web@a db@b`.
+    pub(crate) fn apps(text: &str, nodes: &[Node], spec: &Value) -> Vec<(Pod, Node)> {
+        let one = |word: &str| {
+            let (app, at) = word.split_once('@').expect("app@node");
+            let node = nodes.iter().find(|node| node.metadata.name.as_deref() == Some(at));
+            (pod(app, spec), node.expect("a node").clone())
+        };
+        text.split_whitespace().map(one).collect()
+    }
+
+    pub(crate) fn around<'a>(nodes: &'a [Node], pods: &'a [(Pod, Node)]) -> ClusterView<'a> {
+        ClusterView {
+            nodes: nodes.iter().collect(),
+            pods: pods.iter().map(|(pod, node)| PlacedPod { pod, node, tied: None }).collect(),
+            spaces: Spaces::new(),
+        }
+    }
+
+    /// What must hold of a node, as text.
+    pub(crate) fn text(tied: &PodConstraints) -> String {
+        let mut constraints = Constraints::default();
+        let mut tied = tied.clone();
+        let (waits, near) = (tied.waits.take(), tied.near.clone());
+        tied.constrain(&mut constraints);
+        let both = constraints.any.iter().flatten().chain(&constraints.all);
+        let mut all: Vec<String> =
+            both.map(|one| format!("{} {:?}", one.key, one.test).replace('"', "")).collect();
+        all.extend(tied.takes.iter().map(|(meaning, amount)| format!("{amount} of {meaning}")));
+        all.extend(near.map(|key| format!("near by {key}")));
+        all.extend(tied.prefer.iter().map(|wish| {
+            let one = &wish.term[0];
+            format!("{} {} {:?}", wish.weight, one.key, one.test).replace('"', "")
+        }));
+        let spread = tied.spread.iter();
+        all.extend(spread.map(|one| format!("spread over {} with {}", one.over, one.among)));
+        all.extend(tied.close.iter().map(|key| format!("close by {key}")));
+        all.extend(waits.map(|why| format!("waits: {why}")));
+        all.join("; ")
+    }
+}

@@ -1,0 +1,71 @@
+//! Ports of the node: two pods cannot have the same one, on the same address or on all of them.
+
+use muster_api::pod::{HostPort, PodSpec};
+
+use crate::constraints::tokens::{Meaning, WHOLE};
+
+/// The address that stands for all of them.
+const EVERY: &str = "0.0.0.0";
+
+/// The tokens that a pod's ports take. Who takes a port on all addresses takes all of it; who takes it on one takes all
+/// of that address, and a little of the port, so that the two do not meet.
+pub(crate) fn takes(spec: &PodSpec) -> Vec<(Meaning, u64)> {
+    let mut takes = Vec::new();
+    for HostPort { port, protocol, ip } in spec.host_ports() {
+        let of = |ip: Option<&str>| Meaning::Port {
+            protocol: protocol.to_owned(),
+            port,
+            ip: ip.map(str::to_owned),
+        };
+        if ip == EVERY {
+            takes.push((of(None), WHOLE));
+        } else {
+            takes.push((of(None), 1));
+            takes.push((of(Some(ip)), WHOLE));
+        }
+    }
+    takes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use crate::constraints::host_ports::*;
+
+    fn ports(ports: &[(u16, &str, &str)]) -> PodSpec {
+        let ports: Vec<_> = ports
+            .iter()
+            .map(|(port, protocol, ip)| {
+                json!({"hostPort": port, "protocol": protocol, "hostIP": ip})
+            })
+            .collect();
+        PodSpec::read(&json!({"containers": [{"ports": ports}]}), "spec").expect("a spec")
+    }
+
+    #[test]
+    fn two_pods_share_a_node_exactly_when_none_of_their_ports_clash() {
+        let all = [
+            ports(&[]),
+            ports(&[(80, "TCP", "")]),
+            ports(&[(80, "UDP", "")]),
+            ports(&[(80, "TCP", "10.0.0.1")]),
+            ports(&[(80, "TCP", "10.0.0.2")]),
+            ports(&[(81, "TCP", "0.0.0.0"), (80, "TCP", "10.0.0.2")]),
+        ];
+        for (at, a) in all.iter().enumerate() {
+            for (other, b) in all.iter().enumerate() {
+                let mut sums: BTreeMap<Meaning, u64> = BTreeMap::new();
+                for (meaning, amount) in takes(a).into_iter().chain(takes(b)) {
+                    *sums.entry(meaning).or_default() += amount;
+                }
+                let fits = sums.values().all(|sum| *sum <= WHOLE);
+                let clash =
+                    a.host_ports().iter().any(|a| b.host_ports().iter().any(|b| a.clashes(b)));
+                assert_eq!(fits, !clash, "{at} and {other}");
+            }
+        }
+    }
+}

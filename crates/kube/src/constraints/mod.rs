@@ -1,0 +1,13 @@
+pub(crate) mod cluster_view;
+pub(crate) mod host_ports;
+pub(crate) mod index;
+pub(crate) mod invalidate;
+pub(crate) mod pod_affinity;
+pub(crate) mod pod_anti_affinity;
+pub(crate) mod pod_constraints;
+pub(crate) mod preferred;
+pub(crate) mod resolve;
+pub(crate) mod selector;
+pub(crate) mod tokens;
+pub(crate) mod topology_spread;
+pub(crate) mod volumes;

@@ -1,0 +1,60 @@
+//! Members dealt out over domains: the planner cannot count members per zone, so each is told its own.
+//!
+//! That is stricter than need be: the odd ones could go elsewhere. But what comes of it is always even.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A domain: who is there already, and how many nodes of it could take somebody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Domain {
+    pub(crate) pods: u32,
+    pub(crate) nodes: u32,
+}
+
+/// The domain of each of so many members, each in the one that has fewest by then, and at most `most` in any of them;
+/// none when they do not fit. Of those that have as few, the one with most nodes gets one first.
+pub(crate) fn deal(
+    domains: &BTreeMap<Arc<str>, Domain>,
+    members: usize,
+    most: u32,
+) -> Option<Vec<Arc<str>>> {
+    let mut filled = domains.clone();
+    let mut dealt = Vec::with_capacity(members);
+    for _ in 0..members {
+        let open = filled.iter_mut().filter(|(_, domain)| domain.pods < most);
+        let (name, domain) = open.min_by_key(|(name, domain)| {
+            (domain.pods, std::cmp::Reverse(domain.nodes), (*name).clone())
+        })?;
+        domain.pods += 1;
+        dealt.push(name.clone());
+    }
+    dealt.sort();
+    Some(dealt)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::constraints::topology_spread::distribute::*;
+
+    #[test]
+    fn the_emptiest_get_one_first() {
+        let domains = |pods: &[(&str, u32, u32)]| {
+            pods.iter()
+                .map(|(name, pods, nodes)| ((*name).into(), Domain { pods: *pods, nodes: *nodes }))
+                .collect()
+        };
+        type Case<'a> = (&'a [(&'a str, u32, u32)], usize, u32, Option<&'a str>);
+        let cases: [Case<'_>; 5] = [
+            (&[("a", 0, 1), ("b", 0, 1), ("c", 0, 1)], 6, 9, Some("a a b b c c")),
+            (&[("a", 2, 1), ("b", 0, 1)], 3, 9, Some("a b b")),
+            (&[("a", 0, 1), ("b", 0, 5)], 1, 9, Some("b")),
+            (&[("a", 0, 1), ("b", 0, 5)], 2, 1, Some("a b")),
+            (&[("a", 1, 1), ("b", 0, 5)], 2, 1, None),
+        ];
+        for (pods, members, most, expected) in cases {
+            let dealt = deal(&domains(pods), members, most).map(|dealt| dealt.join(" "));
+            assert_eq!(dealt.as_deref(), expected, "{members} over {pods:?}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Which nodes a spread rule counts, and who is on them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use muster_api::pod::SpreadConstraint;
+use muster_core::constraint::Constraints;
+
+use crate::constraints::cluster_view::{ClusterView, Member, domain, suits};
+use crate::constraints::topology_spread::distribute::Domain;
+use crate::constraints::topology_spread::rule::rules;
+use crate::objects::node::Node;
+use crate::objects::pod::Pod;
+use crate::provision::node_spec::taints;
+
+/// The domains that a rule counts.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) domains: BTreeMap<Arc<str>, Domain>,
+    /// Those of them where the member itself cannot go, and which stay as they are.
+    pub(crate) closed: BTreeSet<Arc<str>>,
+}
+
+impl Counted {
+    /// Who is counted where, over nodes that the rule looks at and that are in a domain of each of the member's rules.
+    pub(crate) fn new(
+        rule: &SpreadConstraint,
+        member: &Member<'_>,
+        around: &ClusterView<'_>,
+        counts: impl Fn(&Pod) -> bool,
+    ) -> Self {
+        let mut counted = Self::default();
+        let eligible = |node: &Node| {
+            looks_at(rule, member.constraints, node)
+                && rules(member.pod).all(|rule| domain(node, &rule.topology_key).is_some())
+        };
+        let mut open = BTreeSet::new();
+        for node in around.nodes.iter().filter(|node| eligible(node)) {
+            let Some(name) = domain(node, &rule.topology_key) else { continue };
+            let here = counted.domains.entry(name.into()).or_default();
+            if suits(member.constraints, node) {
+                here.nodes += u32::from(node.is_ready());
+                open.insert(name);
+            }
+        }
+        let closed = counted.domains.keys().filter(|name| !open.contains(&***name));
+        counted.closed = closed.cloned().collect();
+        // Those that leave are not counted, here as in Kubernetes.
+        for other in around.pods.iter().filter(|one| !one.pod.is_leaving() && counts(one.pod)) {
+            let name = domain(other.node, &rule.topology_key).filter(|_| eligible(other.node));
+            if let Some(here) = name.and_then(|name| counted.domains.get_mut(name)) {
+                here.pods += 1;
+            }
+        }
+        counted
+    }
+
+    /// Those where the member can go.
+    pub(crate) fn open(&self) -> BTreeMap<Arc<str>, Domain> {
+        let open = self.domains.iter().filter(|(name, _)| !self.closed.contains(*name));
+        open.map(|(name, here)| (name.clone(), *here)).collect()
+    }
+
+    /// What the emptiest of those has where nobody can go.
+    pub(crate) fn least_closed(&self) -> Option<u32> {
+        self.closed.iter().map(|name| self.domains[name].pods).min()
+    }
+}
+
+/// Whether a rule looks at a node, by its policies.
+fn looks_at(rule: &SpreadConstraint, constraints: &Constraints, node: &Node) -> bool {
+    let is = |policy: &Option<String>, what: &str| policy.as_deref() == Some(what);
+    let tolerates = || constraints.tolerates(&taints(node));
+    (is(&rule.node_affinity_policy, "Ignore") || suits(constraints, node))
+        && (!is(&rule.node_taints_policy, "Honor") || tolerates())
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_core::constraint::{Requirement, Test};
+    use serde_json::json;
+
+    use crate::constraints::cluster_view::play::{apps, around, node, pod};
+    use crate::constraints::topology_spread::domains::*;
+
+    #[test]
+    fn policies_say_which_nodes_count() {
+        let mut tainted = node("c", "3");
+        tainted.spec.taints =
+            serde_json::from_value(json!([{"key": "gpu", "effect": "NoSchedule"}]))
+                .expect("taints");
+        let nodes = [node("a", "1"), node("b", "2"), tainted];
+        let not_a = Requirement { key: "zone".into(), test: Test::NotIn(vec!["1".into()]) };
+        let constraints = Constraints { all: vec![not_a], ..Constraints::default() };
+        // The policies; domains with their pods, and those where it cannot go.
+        let cases = [
+            (json!({}), "2:1 3:0", ""),
+            (json!({"nodeAffinityPolicy": "Ignore"}), "1:2 2:1 3:0", "1"),
+            (json!({"nodeTaintsPolicy": "Honor"}), "2:1", ""),
+            (json!({"nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"}), "1:2 2:1", "1"),
+            (json!({"nodeAffinityPolicy": "Honor", "nodeTaintsPolicy": "Ignore"}), "2:1 3:0", ""),
+        ];
+        for (policies, expected, closed) in cases {
+            let mut rule = json!({"topologyKey": "zone", "maxSkew": 1, "labelSelector": {}});
+            rule.as_object_mut()
+                .expect("a rule")
+                .extend(policies.as_object().expect("two").clone());
+            let pod = pod("db", &json!({"topologySpreadConstraints": [rule]}));
+            let rule = &pod.spec.topology_spread_constraints[0];
+            let pods = apps("db@a db@a db@b", &nodes, &json!({}));
+            let member = Member { pod: &pod, constraints: &constraints };
+            let counted = Counted::new(rule, &member, &around(&nodes, &pods), |_| true);
+            let domains =
+                counted.domains.iter().map(|(name, here)| format!("{name}:{}", here.pods));
+            assert_eq!(domains.collect::<Vec<_>>().join(" "), expected, "{policies}");
+            let shut: Vec<&str> = counted.closed.iter().map(|name| &**name).collect();
+            assert_eq!(shut.join(" "), closed, "{policies}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+pub(crate) mod distribute;
+pub(crate) mod domains;
+pub(crate) mod rule;

@@ -1,0 +1,9 @@
+pub(crate) mod attach_limits;
+pub(crate) mod binding;
+pub(crate) mod claim_ref;
+pub(crate) mod claims;
+pub(crate) mod index;
+pub(crate) mod lister;
+pub(crate) mod node_capacity;
+pub(crate) mod static_volumes;
+pub(crate) mod volume;

@@ -1,0 +1,310 @@
+//! A volume as those see it who look for one, and what a claim asks of its volume.
+//!
+//! The rules are those of Kubernetes: the same class, enough room, every access mode that is asked for, the same volume
+//! mode, and labels that the claim's selector means.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use kube::api::DynamicObject;
+use muster_api::pod::LabelSelector;
+use muster_core::constraint::{Requirement, Term, Test};
+use muster_core::quantity::Quantity;
+use muster_core::topology::HOSTNAME;
+use serde_json::Value;
+
+use crate::constraints::selector::in_words;
+use crate::constraints::volumes::claims::{OLD_CLASS, PLACES, SEVERAL, annotation, terms, text};
+use crate::objects::node::Node;
+
+/// What a volume is if it does not say, and what a claim asks for.
+const FILES: &str = "Filesystem";
+
+/// What a claim asks of its volume.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Shape {
+    class: String,
+    bytes: u64,
+    modes: BTreeSet<String>,
+    mode: String,
+    attributes: String,
+    selector: Option<LabelSelector>,
+}
+
+impl Shape {
+    /// What a claim asks for; none if that cannot be understood.
+    pub(crate) fn of(claim: &DynamicObject) -> Option<Self> {
+        let data = &claim.data;
+        let selector = data.pointer("/spec/selector").cloned();
+        Some(Self {
+            class: text(data, "/spec/storageClassName")
+                .or(annotation(claim, OLD_CLASS))
+                .unwrap_or_default()
+                .to_owned(),
+            bytes: bytes(data, "/spec/resources/requests/storage")?,
+            modes: words(data, "/spec/accessModes"),
+            mode: text(data, "/spec/volumeMode").unwrap_or(FILES).to_owned(),
+            attributes: attributes(data),
+            selector: selector.map(serde_json::from_value).transpose().ok()?,
+        })
+    }
+
+    pub(crate) fn class(&self) -> &str {
+        &self.class
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether whatever suits this suits the other too, and they are not the same.
+    pub(crate) fn is_narrower_than(&self, other: &Self) -> bool {
+        self != other
+            && self.bytes >= other.bytes
+            && self.modes.is_superset(&other.modes)
+            && (other.selector.is_none() || self.selector == other.selector)
+            && (&self.class, &self.mode, &self.attributes)
+                == (&other.class, &other.mode, &other.attributes)
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = Quantity::bytes(i64::try_from(self.bytes).unwrap_or(i64::MAX));
+        write!(f, "a free volume of class {} with {size}", self.class)?;
+        match &self.selector {
+            Some(selector) => write!(f, " and {}", in_words(selector)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The claim that a volume is kept for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Owner {
+    /// `namespace/name`.
+    pub(crate) claim: String,
+    /// Whoever keeps a volume for a claim that does not exist yet does not know it.
+    uid: Option<String>,
+}
+
+/// A volume.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct StoredVolume {
+    class: String,
+    pub(crate) bytes: u64,
+    modes: BTreeSet<String>,
+    mode: String,
+    attributes: String,
+    labels: BTreeMap<String, String>,
+    /// What must hold of nodes that reach it.
+    all: Term,
+    /// Of these one must hold, if there are any.
+    any: Option<Vec<Term>>,
+    /// What the label of the only node calls it that reaches this volume.
+    pub(crate) home: Option<Arc<str>>,
+    pub(crate) owner: Option<Owner>,
+    /// Whether it can be given to a claim.
+    pub(crate) is_open: bool,
+}
+
+impl StoredVolume {
+    /// A volume; none if it cannot be understood.
+    pub(crate) fn read(volume: &DynamicObject) -> Option<Self> {
+        let data = &volume.data;
+        let labels = volume.metadata.labels.clone().unwrap_or_default();
+        let nodes = data.pointer("/spec/nodeAffinity/required");
+        let any = nodes.map(terms).transpose().ok()?;
+        let owner = data.pointer("/spec/claimRef").and_then(|owner| {
+            let (space, name) = (text(owner, "/namespace")?, text(owner, "/name")?);
+            let uid = text(owner, "/uid").map(str::to_owned);
+            Some(Owner { claim: format!("{space}/{name}"), uid })
+        });
+        let places = labels.iter().filter_map(|(label, values)| {
+            let (_, key) = PLACES.iter().find(|(known, _)| known == label)?;
+            let values = values.split(SEVERAL).map(Arc::from).collect();
+            Some(Requirement { key: (*key).into(), test: Test::In(values) })
+        });
+        Some(Self {
+            class: text(data, "/spec/storageClassName")
+                .or(annotation(volume, OLD_CLASS))
+                .unwrap_or_default()
+                .to_owned(),
+            bytes: bytes(data, "/spec/capacity/storage")?,
+            modes: words(data, "/spec/accessModes"),
+            mode: text(data, "/spec/volumeMode").unwrap_or(FILES).to_owned(),
+            attributes: attributes(data),
+            all: places.collect(),
+            home: any.as_deref().and_then(home),
+            any,
+            labels,
+            owner,
+            is_open: volume.metadata.deletion_timestamp.is_none()
+                && text(data, "/status/phase") == Some("Available"),
+        })
+    }
+
+    pub(crate) fn class(&self) -> &str {
+        &self.class
+    }
+
+    /// Whether it is what a claim asks for.
+    pub(crate) fn suits(&self, shape: &Shape) -> bool {
+        self.class == shape.class
+            && self.mode == shape.mode
+            && self.attributes == shape.attributes
+            && self.bytes >= shape.bytes
+            && self.modes.is_superset(&shape.modes)
+            && shape.selector.as_ref().is_none_or(|selector| selector.matches(&self.labels))
+    }
+
+    /// Whether a node reaches it.
+    pub(crate) fn is_reached_from(&self, node: &Node) -> bool {
+        let label = |key: &str| {
+            let label = node.metadata.labels.as_ref().and_then(|labels| labels.get(key));
+            let name = node.metadata.name.as_deref().filter(|_| key == HOSTNAME);
+            label.map(String::as_str).or(name)
+        };
+        let holds = |term: &Term| term.iter().all(|one| one.holds(label(&one.key)));
+        holds(&self.all) && self.any.as_ref().is_none_or(|any| any.iter().any(holds))
+    }
+
+    /// Whether it is kept for this claim, or for one of its name that nobody had seen yet.
+    pub(crate) fn is_kept_for(&self, claim: &str, uid: Option<&str>) -> bool {
+        self.owner.as_ref().is_some_and(|owner| {
+            owner.claim == claim && owner.uid.as_deref().is_none_or(|of| Some(of) == uid)
+        })
+    }
+}
+
+/// What the label of the only node calls it that some terms allow, if there is only one.
+fn home(terms: &[Term]) -> Option<Arc<str>> {
+    let one = |term: &Term| {
+        let at = |one: &Requirement| match &one.test {
+            Test::In(values) if &*one.key == HOSTNAME && values.len() == 1 => {
+                Some(values[0].clone())
+            }
+            _ => None,
+        };
+        term.iter().find_map(at)
+    };
+    match terms {
+        [term] => one(term),
+        _ => None,
+    }
+}
+
+fn bytes(data: &Value, pointer: &str) -> Option<u64> {
+    text(data, pointer)?.parse::<Quantity>().ok()?.ceil_units()
+}
+
+fn attributes(data: &Value) -> String {
+    text(data, "/spec/volumeAttributesClassName").unwrap_or_default().to_owned()
+}
+
+fn words(data: &Value, pointer: &str) -> BTreeSet<String> {
+    let all = data.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    all.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Volumes and claims for tests, as short as tests want them.
+#[cfg(test)]
+pub(crate) mod play {
+    use serde_json::json;
+
+    use crate::constraints::volumes::volume::*;
+
+    /// A free volume of a class: `local 10Gi on a`, `local 10Gi in zone-a`, `local 10Gi`.
+    pub(crate) fn disk(text: &str) -> DynamicObject {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let mut volume = json!({
+            "metadata": {},
+            "spec": {
+                "storageClassName": words[0], "capacity": {"storage": words[1]},
+                "accessModes": ["ReadWriteOnce"],
+            },
+            "status": {"phase": "Available"},
+        });
+        let key = match words.get(2) {
+            Some(&"on") => HOSTNAME,
+            Some(&"in") => "zone",
+            _ => return serde_json::from_value(volume).expect("a volume"),
+        };
+        volume["spec"]["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": key, "operator": "In", "values": [words[3]]}]},
+        ]}});
+        serde_json::from_value(volume).expect("a volume")
+    }
+
+    /// A claim on a class, and more of its spec.
+    pub(crate) fn claim(class: &str, size: &str, more: &Value) -> DynamicObject {
+        let mut spec = json!({
+            "storageClassName": class, "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": size}},
+        });
+        spec.as_object_mut().expect("a spec").extend(more.as_object().expect("fields").clone());
+        serde_json::from_value(json!({"metadata": {}, "spec": spec})).expect("a claim")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::play::{claim, disk};
+    use crate::constraints::cluster_view::play::node;
+    use crate::constraints::volumes::volume::*;
+
+    #[test]
+    fn a_volume_suits_a_claim_by_class_room_modes_and_labels() {
+        let mut volume = disk("local 10Gi on a");
+        volume.metadata.labels = Some([("kind".to_owned(), "nvme".to_owned())].into());
+        let volume = StoredVolume::read(&volume).expect("a volume");
+        for (class, size, more, suits) in [
+            ("local", "10Gi", json!({}), true),
+            ("local", "1Gi", json!({}), true),
+            ("local", "10.5Gi", json!({}), false),
+            ("other", "1Gi", json!({}), false),
+            ("local", "1Gi", json!({"volumeMode": "Filesystem"}), true),
+            ("local", "1Gi", json!({"volumeMode": "Block"}), false),
+            ("local", "1Gi", json!({"accessModes": ["ReadWriteMany"]}), false),
+            ("local", "1Gi", json!({"accessModes": ["ReadWriteOnce", "ReadOnlyMany"]}), false),
+            ("local", "1Gi", json!({"selector": {"matchLabels": {"kind": "nvme"}}}), true),
+            ("local", "1Gi", json!({"selector": {"matchLabels": {"kind": "disk"}}}), false),
+            ("local", "1Gi", json!({"volumeAttributesClassName": "fast"}), false),
+        ] {
+            let shape = Shape::of(&claim(class, size, &more)).expect("a claim");
+            assert_eq!(volume.suits(&shape), suits, "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn a_volume_is_reached_from_where_it_says() {
+        let mut other = node("a-by-name", "1");
+        other.metadata.labels.get_or_insert_default().insert(HOSTNAME.to_owned(), "a".to_owned());
+        let nodes = [node("a", "1"), other, node("b", "1"), node("c", "2")];
+        for (volume, home, reached) in [
+            ("local 1Gi on a", Some("a"), "a a-by-name"),
+            ("local 1Gi in 1", None, "a a-by-name b"),
+            ("local 1Gi", None, "a a-by-name b c"),
+        ] {
+            let disk = StoredVolume::read(&disk(volume)).expect("a volume");
+            assert_eq!(disk.home.as_deref(), home, "{volume}");
+            let from = nodes.iter().filter(|node| disk.is_reached_from(node));
+            let from: Vec<&str> = from.filter_map(|node| node.metadata.name.as_deref()).collect();
+            assert_eq!(from.join(" "), reached, "{volume}");
+        }
+    }
+
+    #[test]
+    fn what_asks_for_more_is_narrower() {
+        let shape = |size: &str, more: Value| Shape::of(&claim("local", size, &more)).expect("one");
+        let (small, large) = (shape("1Gi", json!({})), shape("2Gi", json!({})));
+        assert!(large.is_narrower_than(&small) && !small.is_narrower_than(&large));
+        assert!(!small.is_narrower_than(&small));
+        let picky = shape("1Gi", json!({"selector": {"matchLabels": {"a": "b"}}}));
+        assert!(picky.is_narrower_than(&small) && !picky.is_narrower_than(&large));
+        assert!(!large.is_narrower_than(&picky));
+    }
+}

@@ -1,0 +1,2 @@
+pub(crate) mod ordered;
+pub(crate) mod outcome;

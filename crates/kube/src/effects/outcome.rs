@@ -1,0 +1,140 @@
+//! Outcomes of writes: what a task reports to the host that no watch would show.
+
+use std::sync::Arc;
+
+use muster_core::gang::Phase;
+use muster_core::id::{ClaimId, OrderId};
+
+use crate::cache::store::Key;
+use crate::host::Host;
+
+/// What a task reports of a write, or of a timer.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// A gang's placement is in its status.
+    PlacementWritten(Arc<str>),
+    /// A gang's placement could not be written; the API server's reason, if it refused.
+    PlacementNotWritten { gang: Arc<str>, why: Option<String> },
+    /// A timer of a gang has expired: it is reconciled again.
+    Requeue(Arc<str>),
+    /// A gang that was reconciled too often in one cycle may be reconciled again.
+    RequeueAfterLimit(Arc<str>),
+    /// A gang's status could not be written.
+    StatusNotWritten(Arc<str>),
+    /// A pod could not be bound or ungated; the API server's reason, if it refused.
+    BindFailed { gang: Arc<str>, pod: Key, uid: String, why: Option<String> },
+    /// The claim ref of a volume could not be set for a claim of a gang.
+    ClaimRefFailed { gang: Arc<str>, claim: String },
+    /// A pod's `PodScheduled` condition could not be written.
+    PodConditionNotWritten(Key),
+    /// A member of a Gang with templates could not be created.
+    PodCreateFailed { gang: Arc<str>, pod: Key, why: String },
+    /// A pod could not be evicted or deleted.
+    DeleteFailed { gang: Arc<str>, pod: Key, uid: String },
+    /// A Job's `suspend` could not be set.
+    JobPatchFailed(Arc<str>),
+    /// An order is stored: its victims may be stopped.
+    OrderWritten(OrderId),
+    /// An order could not be stored, so these claims of it were not requested.
+    OrderNotWritten { order: OrderId, claims: Vec<ClaimId>, why: String },
+    /// A claim was refused, or is gone already.
+    ClaimRefused(ClaimId, String),
+    /// A claim to be released no longer exists.
+    ClaimGone(ClaimId),
+    /// A node could not be marked with the claim it belongs to.
+    NodeMarkFailed(Arc<str>),
+    /// The conditions of a ProvisioningRequest could not be written.
+    RequestConditionNotWritten(Arc<str>),
+}
+
+impl Host {
+    /// Updates the host by the outcome of a write.
+    pub(crate) fn handle_outcome(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::PlacementWritten(gang) => {
+                let id = self.world.gang_named(&gang);
+                let phase = id.and_then(|id| self.world.gang(id)).map(|gang| &gang.phase);
+                // What was written for seats that are given up since says nothing of those it may get next.
+                let has_seats =
+                    matches!(phase, Some(Phase::Admitted { .. } | Phase::Running { .. }));
+                if let Some(record) = self.gangs.get_mut(&gang) {
+                    record.placement_writes_pending =
+                        record.placement_writes_pending.saturating_sub(1);
+                    record.placement_written |= record.placement_writes_pending == 0 && has_seats;
+                    record.binding_since = None;
+                    self.ask_owner_for_members(&gang);
+                    self.reconcile_phase(&gang);
+                }
+            }
+            Outcome::PlacementNotWritten { gang, why } => {
+                self.handle_api_refusal(&gang, why);
+                if let Some(record) = self.gangs.get_mut(&gang) {
+                    record.placement_writes_pending =
+                        record.placement_writes_pending.saturating_sub(1);
+                }
+                if let Some(id) = self.world.gang_named(&gang) {
+                    match self.world.gang(id).expect("named").phase {
+                        Phase::Admitted { .. } | Phase::Running { .. } => {
+                            self.write_placement(&gang, id)
+                        }
+                        Phase::Waiting | Phase::Assembling(_) | Phase::Stopping => {}
+                    }
+                }
+            }
+            Outcome::Requeue(gang) => drop(self.dirty.gangs.insert(gang)),
+            Outcome::RequeueAfterLimit(gang) => {
+                self.requeued.remove(&gang);
+                self.dirty.gangs.insert(gang);
+            }
+            Outcome::StatusNotWritten(gang) => self.unwrite(&gang),
+            Outcome::PodConditionNotWritten(pod) => {
+                self.unwrite_pod(&pod);
+                if let Some(gang) = self.gangs.gang_of(&pod).map(|(gang, _)| gang.clone()) {
+                    self.written_status.is_untold(&gang);
+                    self.has_deferred_writes = true;
+                }
+            }
+            Outcome::PodCreateFailed { gang, pod, why } => {
+                self.handle_create_failed(&gang, &pod, why)
+            }
+            // Of one that came later and has its name nothing is known.
+            Outcome::DeleteFailed { gang, pod, uid } => {
+                let record = self.gangs.get_mut(&gang).filter(|_| self.cache.is_pod(&pod, &uid));
+                if let Some(record) = record {
+                    record.deleting_pods.remove(&pod);
+                    self.dirty.gangs.insert(gang);
+                }
+            }
+            Outcome::BindFailed { gang, pod, uid, why } => {
+                self.handle_api_refusal(&gang, why);
+                let record = self.gangs.get_mut(&gang).filter(|_| self.cache.is_pod(&pod, &uid));
+                if let Some(record) = record {
+                    record.assigned_nodes.remove(&pod);
+                    self.dirty.gangs.insert(gang);
+                }
+            }
+            Outcome::ClaimRefFailed { gang, claim } => self.was_not_kept(gang, &claim),
+            Outcome::JobPatchFailed(gang) => {
+                if let Some(record) = self.gangs.get_mut(&gang) {
+                    record.requested_suspend = None;
+                    self.dirty.gangs.insert(gang);
+                }
+            }
+            Outcome::OrderWritten(order) => {
+                // Those who make way for it can be told now.
+                self.world_changed |= self.orders_not_written.remove(&order);
+            }
+            Outcome::OrderNotWritten { order, claims, why } => {
+                self.handle_order_not_written(order, &claims, &why);
+            }
+            Outcome::ClaimRefused(claim, why) => {
+                tracing::warn!(claim = claim.0, why, "a claim was refused");
+                // What is refused today could not be had today: its offering is left alone for a while.
+                self.end_claim(claim, false);
+            }
+            Outcome::ClaimGone(claim) => self.end_claim(claim, true),
+            Outcome::NodeMarkFailed(node) => self.was_not_marked(node),
+            Outcome::RequestConditionNotWritten(gang) => self.write_request(&gang),
+        }
+    }
+}

@@ -1,0 +1,2 @@
+pub(crate) mod create;
+pub(crate) mod create_backoff;

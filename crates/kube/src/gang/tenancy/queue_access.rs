@@ -1,0 +1,103 @@
+//! Which namespaces may use a queue, where tenants do not trust each other.
+//!
+//! A Queue that says nothing is for the namespace of its own name, and the queue `default` is for all. Selectors are
+//! resolved to names here, against the namespaces there are, so that the planner decides by names alone.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use muster_core::constraint::Requirement;
+use muster_core::queue::{Allowed, Namespaces, QueueSpec};
+use muster_core::time::Span;
+
+use crate::cache::kinds::KindRole;
+use crate::cache::queues::DEFAULT;
+use crate::host::Host;
+
+/// The namespaces of another system's queue, which has no field for them: names with commas between, or `*` for all.
+const NAMESPACES: &str = "muster.sh/namespaces";
+
+/// What gangs may declare where no queue says. Checkpoints of large models take minutes to write; what protects a gang
+/// for longer than a day, or lets an order hold nodes for as long, is for an administrator to allow.
+pub(crate) fn unsaid() -> Allowed {
+    Allowed {
+        max_grace: Some(Span::hours(1)),
+        max_min_runtime: Some(Span::hours(24)),
+        max_provisioning_timeout: Some(Span::hours(24)),
+        ..Allowed::default()
+    }
+}
+
+impl Host {
+    /// A queue with the names of all namespaces that may use it.
+    pub(crate) fn with_namespaces(&self, mut queue: QueueSpec) -> QueueSpec {
+        queue.allowed.namespaces = match queue.allowed.namespaces.take() {
+            None if *queue.name == *DEFAULT => None,
+            None => Some(only(queue.name.clone())),
+            Some(said) => Some(self.resolved(said)),
+        };
+        queue
+    }
+
+    /// The same for a queue of another system.
+    pub(crate) fn with_foreign_namespaces(
+        &self,
+        mut queue: QueueSpec,
+        object: &DynamicObject,
+    ) -> QueueSpec {
+        let said = object.annotations().get(NAMESPACES).map(|said| said.trim());
+        if said == Some("*") {
+            return queue;
+        }
+        let names = said.unwrap_or_default().split(',').map(str::trim);
+        let names: Vec<Arc<str>> = names.filter(|name| !name.is_empty()).map(Into::into).collect();
+        queue.allowed.namespaces = said.map(|_| Namespaces { names, selector: None });
+        self.with_namespaces(queue)
+    }
+
+    /// Names instead of a selector, sorted so that the same namespaces are the same queue.
+    fn resolved(&self, said: Namespaces) -> Namespaces {
+        let Some(selector) = &said.selector else { return said };
+        let spaces = self.spaces();
+        let matches = |requirement: &Requirement, space: &str| {
+            let labels = spaces.get(space);
+            requirement.holds(labels.and_then(|labels| labels.get(&*requirement.key)).map(|v| &**v))
+        };
+        let selected = spaces.keys().filter(|space| selector.iter().all(|one| matches(one, space)));
+        let mut names: Vec<Arc<str>> = selected.map(|space| Arc::from(*space)).collect();
+        names.extend(said.names);
+        names.sort();
+        names.dedup();
+        Namespaces { names, selector: said.selector.clone() }
+    }
+
+    /// A namespace came, went or was labelled: queues that select namespaces are looked at again.
+    pub(crate) fn namespaces_changed(&mut self) {
+        let selects =
+            |object: &DynamicObject| !object.data["spec"]["namespaces"]["selector"].is_null();
+        let queues = self.all_of(KindRole::Queue);
+        if queues.iter().any(|moved| moved.is.as_ref().is_some_and(|object| selects(object))) {
+            self.set_queues();
+            self.retry_blocked();
+        }
+    }
+
+    /// Why pods of these namespaces may not be in a queue together, if one of them may not be there.
+    pub(crate) fn queue_excludes<'a>(
+        &self,
+        queue: &str,
+        namespaces: impl IntoIterator<Item = &'a str>,
+    ) -> Option<String> {
+        let mut queues = self.world.queues().iter();
+        let (_, listed) = queues.find(|(_, known)| *known.spec.name == *queue)?;
+        let out = namespaces.into_iter().find(|space| !listed.spec.allowed.admits(space))?;
+        Some(format!(
+            "queue {queue} is not for pods of namespace {out} (`namespaces` of the queue)"
+        ))
+    }
+}
+
+fn only(name: Arc<str>) -> Namespaces {
+    Namespaces { names: vec![name], selector: None }
+}

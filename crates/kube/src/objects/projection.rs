@@ -1,0 +1,346 @@
+//! Reads one object through a mask, within bounds.
+//!
+//! What the mask leaves out is skipped without recursion and without allocating, however deep or large it is. What is kept
+//! is bounded in bytes, in values and in depth, so that no object costs more than its share and none ends the reading of
+//! others.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use kube::api::DynamicObject;
+use kube::core::TypeMeta;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, de};
+use serde_json::value::RawValue;
+use serde_json::{Map, Number, Value};
+
+use crate::objects::field_mask::Mask;
+use crate::objects::metadata::is_read;
+
+/// Levels of JSON that are kept, at most. The deepest field that Kubernetes defines is some twenty levels down.
+pub(crate) const DEPTH: usize = 64;
+/// Values that are kept of one object, at most: a mapping with one entry takes some 600 bytes of memory for 8 of JSON.
+const VALUES: usize = 8_192;
+/// What the status of an object of Muster's own may take: as much as an API server stores.
+const STATUS: usize = 4 << 20;
+
+/// What was kept of an object.
+#[derive(Debug)]
+pub(crate) struct Taken<K> {
+    pub(crate) object: K,
+    /// Bytes of memory, as estimated, without what Muster itself has written.
+    pub(crate) cost: usize,
+}
+
+/// Keeps of an object what a mask names.
+///
+/// # Errors
+/// With the field and what is wrong with it.
+pub(crate) fn project(
+    json: &str,
+    mask: &Mask,
+    bytes: usize,
+) -> Result<Taken<DynamicObject>, String> {
+    let meter = Meter { bound: bytes, ..Meter::default() };
+    let mut reader = serde_json::Deserializer::from_str(json);
+    let seed = Seed { mask, meter: &meter, depth: 0 };
+    let read = seed.deserialize(&mut reader).map_err(|error| meter.blame(&error))?;
+    let Value::Object(mut fields) = read else { return Err("must be an object".to_owned()) };
+    let metadata = fields.remove("metadata").unwrap_or_else(|| Value::Object(Map::new()));
+    let metadata = serde_json::from_value(metadata);
+    let metadata = metadata.map_err(|error| format!("metadata: {error}"))?;
+    let mut text = |name: &str| match fields.remove(name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    };
+    let types = text("apiVersion")
+        .zip(text("kind"))
+        .map(|(api_version, kind)| TypeMeta { api_version, kind });
+    let object = DynamicObject { types, metadata, data: Value::Object(fields) };
+    Ok(Taken { object, cost: meter.heap.get() })
+}
+
+/// What has been kept so far.
+#[derive(Default)]
+struct Meter {
+    bound: usize,
+    bytes: Cell<usize>,
+    values: Cell<usize>,
+    heap: Cell<usize>,
+    is_uncounted: Cell<bool>,
+    uncounted: Cell<usize>,
+    wrong: RefCell<Option<String>>,
+    /// Where something is wrong, the innermost first.
+    path: RefCell<Vec<String>>,
+}
+
+impl Meter {
+    /// One more value with so many bytes of text, that takes so much memory besides.
+    fn add<E: Error>(&self, text: usize, more: usize) -> Result<(), E> {
+        if self.is_uncounted.get() {
+            self.uncounted.set(self.uncounted.get() + text + 4);
+            return match self.uncounted.get() > STATUS {
+                true => self.refuse(format!("is larger than {STATUS} bytes")),
+                false => Ok(()),
+            };
+        }
+        self.heap.set(self.heap.get() + text + more);
+        self.values.set(self.values.get() + 1);
+        self.bytes.set(self.bytes.get() + text + 4);
+        if self.bytes.get() > self.bound {
+            let bound = self.bound;
+            return self.refuse(format!(
+                "the fields that are read are larger than {bound} bytes, which is the most that is kept of one object"
+            ));
+        }
+        match self.values.get() > VALUES {
+            true => self.refuse(format!("the fields that are read hold more than {VALUES} values")),
+            false => Ok(()),
+        }
+    }
+
+    fn refuse<T, E: Error>(&self, why: String) -> Result<T, E> {
+        self.wrong.borrow_mut().get_or_insert(why);
+        Err(E::custom("refused"))
+    }
+
+    /// What is wrong and where. Values are not repeated: they may be secrets.
+    fn blame(&self, error: &serde_json::Error) -> String {
+        let path: Vec<String> = self.path.borrow_mut().drain(..).rev().collect();
+        let (line, column) = (error.line(), error.column());
+        let wrong = self.wrong.borrow_mut().take();
+        let wrong = wrong.unwrap_or_else(|| format!("cannot be read at {line}:{column}"));
+        format!("{}: {wrong}", path.join("."))
+    }
+}
+
+/// A value that is about to be read.
+struct Seed<'a> {
+    mask: &'a Mask,
+    meter: &'a Meter,
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        match self.mask {
+            Mask::Nothing => {
+                let is_there = Option::<IgnoredAny>::deserialize(deserializer)?.is_some();
+                Ok(if is_there { Value::Object(Map::new()) } else { Value::Null })
+            }
+            Mask::Text => {
+                let raw = <&RawValue>::deserialize(deserializer)?;
+                if is_deeper(raw.get(), DEPTH) {
+                    return self.meter.refuse(format!("is nested deeper than {DEPTH} levels"));
+                }
+                self.meter.add(raw.get().len(), STRING)?;
+                Ok(Value::String(raw.get().to_owned()))
+            }
+            Mask::Uncounted => {
+                let was = self.meter.is_uncounted.replace(true);
+                let seed = Seed { mask: &Mask::Whole, ..self };
+                let read = seed.meter;
+                let value = seed.deserialize(deserializer);
+                read.is_uncounted.set(was);
+                value
+            }
+            Mask::Whole | Mask::Annotations | Mask::Fields(_) => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+/// Memory of a value besides its text: an allocation, and its place in a list.
+const STRING: usize = 48;
+const SCALAR: usize = 32;
+/// A node of the tree that a mapping is holds eleven entries; half of them are used at least.
+const NODE: usize = 648;
+const PER_NODE: usize = 6;
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        self.meter.add(4, SCALAR)?;
+        Ok(Value::Bool(value))
+    }
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        self.meter.add(8, SCALAR)?;
+        Ok(value.into())
+    }
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        self.meter.add(8, SCALAR)?;
+        Ok(value.into())
+    }
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        self.meter.add(8, SCALAR)?;
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        self.meter.add(value.len(), STRING)?;
+        Ok(Value::String(value.to_owned()))
+    }
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        self.meter.add(4, SCALAR)?;
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let depth = self.deeper()?;
+        let mut items = Vec::new();
+        loop {
+            let seed = Seed { mask: self.mask, meter: self.meter, depth };
+            match list.next_element_seed(seed) {
+                Ok(Some(item)) => items.push(item),
+                Ok(None) => break,
+                Err(error) => return Err(self.below(format!("[{}]", items.len()), error)),
+            }
+        }
+        items.shrink_to_fit();
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let depth = self.deeper()?;
+        let mut kept = Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            let mask = match self.mask {
+                Mask::Fields(fields) => fields.of(&name),
+                Mask::Annotations => is_read(&name).then_some(&Mask::Whole),
+                _ => Some(&Mask::Whole),
+            };
+            let Some(mask) = mask else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let node = if kept.len().is_multiple_of(PER_NODE) { NODE } else { 0 };
+            self.meter.add(name.len(), STRING + node)?;
+            match map.next_value_seed(Seed { mask, meter: self.meter, depth }) {
+                Ok(value) => drop(kept.insert(name, value)),
+                Err(error) => return Err(self.below(name, error)),
+            }
+        }
+        Ok(Value::Object(kept))
+    }
+}
+
+impl Seed<'_> {
+    fn deeper<E: Error>(&self) -> Result<usize, E> {
+        self.meter.add(2, SCALAR)?;
+        match self.depth >= DEPTH {
+            true => self.meter.refuse(format!("is nested deeper than {DEPTH} levels")),
+            false => Ok(self.depth + 1),
+        }
+    }
+
+    /// Remembers where it was that something is wrong; the ends of a path say enough.
+    fn below<E: de::Error>(&self, name: String, error: E) -> E {
+        let mut path = self.meter.path.borrow_mut();
+        if path.len() < 2 || self.depth < 6 {
+            path.push(shortened(name));
+        }
+        error
+    }
+}
+
+/// Names that a tenant has made up may be long, and are shown to people.
+fn shortened(name: String) -> String {
+    let clean: String = name.chars().filter(|one| !one.is_control()).take(64).collect();
+    if clean.len() == name.len() { name } else { clean + "…" }
+}
+
+/// Whether JSON is nested deeper than so many levels. It is known to be well-formed.
+fn is_deeper(json: &str, than: usize) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                if depth > than {
+                    return true;
+                }
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::objects::projection::*;
+
+    const BYTES: usize = 128 << 10;
+
+    fn gang() -> Mask {
+        Mask::of(&["spec", "spec.roles", "spec.roles.template.@text", "status.@uncounted"])
+    }
+
+    fn deep(levels: usize) -> String {
+        format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels))
+    }
+
+    #[test]
+    fn what_is_not_read_may_be_of_any_depth_and_size() {
+        let json = format!(
+            r#"{{"metadata":{{"name":"a","junk":{0}}},"junk":{0},"spec":{{}}}}"#,
+            deep(9_000)
+        );
+        let taken = project(&json, &Mask::of(&["spec.size"]), BYTES).expect("it can be read");
+        assert_eq!(taken.object.metadata.name.as_deref(), Some("a"));
+        assert_eq!(taken.object.data, json!({"spec": {}}));
+        assert!(taken.cost < 4_096, "{}", taken.cost);
+    }
+
+    #[test]
+    fn what_is_read_is_bounded_and_the_field_is_named() {
+        let refusal = |spec: &str| {
+            let json = format!(r#"{{"metadata":{{"name":"a"}},"spec":{spec}}}"#);
+            project(&json, &gang(), BYTES).expect_err("refused")
+        };
+        let why = refusal(&format!(r#"{{"roles":[{{"template":{}}}]}}"#, deep(200)));
+        assert!(
+            why.starts_with("spec.roles.[0].template: is nested deeper than 64 levels"),
+            "{why}"
+        );
+        let why = refusal(&deep(200));
+        assert!(why.starts_with("spec.a.a.a.a") && why.contains("deeper than 64"), "{why}");
+        let why = refusal(&format!(r#"{{"roles":[{{"template":"{}"}}]}}"#, "x".repeat(BYTES)));
+        assert!(why.contains("larger than 131072 bytes") && why.contains("template"), "{why}");
+        let why = refusal(&format!("[{}1]", "{},".repeat(VALUES)));
+        assert!(why.contains("more than 8192 values"), "{why}");
+        let why = refusal(r#"{"secret":1e999}"#);
+        assert!(why.starts_with("spec.secret: cannot be read at"), "{why}");
+    }
+
+    #[test]
+    fn what_muster_itself_has_written_is_not_counted() {
+        let status = "x".repeat(2 * BYTES);
+        let json = format!(
+            r#"{{"metadata":{{"name":"a"}},"spec":{{}},"status":{{"message":"{status}"}}}}"#
+        );
+        let taken = project(&json, &gang(), BYTES).expect("it can be read");
+        assert!(taken.cost < 4_096, "{}", taken.cost);
+        assert_eq!(taken.object.data["status"]["message"], status);
+    }
+
+    #[test]
+    fn odd_values_are_kept_as_they_are() {
+        let json = r#"{"metadata":{"name":"a"},"spec":{"size":null,"size":[1,-2,3.5,true,"\u0000"],"more":7}}"#;
+        let taken = project(json, &Mask::of(&["spec.size.below"]), BYTES).expect("it can be read");
+        assert_eq!(taken.object.data, json!({"spec": {"size": [1, -2, 3.5, true, "\0"]}}));
+        for json in ["[]", "7", "", "{\"metadata\":7}"] {
+            assert!(project(json, &gang(), BYTES).is_err(), "{json}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+pub(crate) mod idle_nodes;
+pub mod karpenter;
+pub(crate) mod node_claim_create;
+pub(crate) mod node_claims;
+pub(crate) mod node_readiness;
+pub(crate) mod node_spec;
+pub(crate) mod order_object;
+pub(crate) mod orders;
+pub(crate) mod requests_issued;
+pub(crate) mod requests_served;

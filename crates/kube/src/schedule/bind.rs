@@ -1,0 +1,259 @@
+//! Seats become bindings, or gates are lifted: every pod of a gang is told its node, once that is written down.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Pod as AnyPod;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
+use muster_core::gang::Phase;
+use muster_core::id::GangId;
+use muster_core::plan::StopReason;
+use muster_core::time::Span;
+
+use crate::api::retry::{Backoff, Said};
+use crate::api::writer::ApiWriter;
+use crate::cache::store::Key;
+use crate::constraints::volumes::binding::Pull;
+use crate::effects::outcome::Outcome;
+use crate::features::Feature;
+use crate::gang::api_refusal::refusal_of;
+use crate::host::Host;
+use crate::objects::pod::SENT_AWAY;
+use crate::provision::order_object::parts;
+use crate::schedule::phase::PodsByState;
+use crate::schedule::placement::AGAIN;
+
+impl Host {
+    /// Binds pods to seats that nobody has taken, on nodes that take somebody. Before a gang runs, nothing is bound unless
+    /// there are pods, and such seats, for the minimum of every role: who waits for members that do not exist holds seats,
+    /// and starts nobody.
+    pub(crate) fn bind_members(&mut self, name: &Arc<str>, id: GangId, by_state: &PodsByState) {
+        let record = self.gangs.get(name).expect("followed");
+        let gang = self.world.gang(id).expect("followed");
+        if !record.placement_written
+            || by_state.unbound.is_empty()
+            || self.is_terminating(gang, by_state)
+        {
+            return;
+        }
+        let seats = self.seats(record, gang, by_state);
+        let possible_members = |role: u16, min: u32| seats.possible_members(role) >= min;
+        let (mut open, mut there) = (seats.open.clone(), seats.there.clone());
+        for key in &by_state.unbound {
+            *record
+                .pod_roles
+                .get(key)
+                .map(|role| there.entry(*role).or_default())
+                .unwrap_or(&mut 0) += 1;
+        }
+        let enough = gang.spec.roles.iter().enumerate().all(|(at, role)| {
+            let there = there.get(&(at as u16)).copied().unwrap_or(0);
+            there >= role.min && possible_members(at as u16, role.min)
+        });
+        let in_stages = self.comes_in_stages(record);
+        if !enough && !in_stages && by_state.bound.is_empty() {
+            return;
+        }
+        // All seats are kept, so that those who are made first may go first, role by role.
+        let is_whole = |role: u16| {
+            let min = gang.spec.roles.get(usize::from(role)).map_or(0, |role| role.min);
+            there.get(&role).copied().unwrap_or(0) >= min && possible_members(role, min)
+        };
+        let mut told = Vec::new();
+        // Those whose volumes are made for a node go there; the others take what is left.
+        let wishes = by_state.unbound.iter().map(|key| (key, self.told_to(name, key)));
+        let mut wishes: Vec<(&Key, Option<Pull>)> = wishes.collect();
+        wishes.sort_by_key(|(key, wish)| (wish.is_none(), record.rank(key)));
+        for (key, wish) in wishes {
+            let Some(role) = record.pod_roles.get(key) else { continue };
+            if in_stages && !enough && !is_whole(*role) {
+                continue;
+            }
+            let Some(seats) = open.get_mut(role).filter(|seats| !seats.is_empty()) else {
+                continue;
+            };
+            let there = |wish: &Pull| seats.iter().position(|seat| *seat == wish.node);
+            let at = match (wish.as_ref().and_then(there), wish) {
+                (Some(at), _) => at,
+                (None, Some(Pull { must: true, .. })) => continue, // elsewhere its volume is out of reach
+                (None, _) => 0,
+            };
+            told.push((key.clone(), seats.remove(at)));
+        }
+        if !self.volumes_are_there(name, &told) {
+            return;
+        }
+        for (key, node) in told {
+            match self.cache.pods.get(&key).is_some_and(|pod| pod.has_gate()) {
+                true => self.remove_gate(name, &key, &node),
+                false => self.bind(name, &key, &node),
+            }
+        }
+    }
+
+    /// Looks whether a gang that has its seats is bound in part: it was never seen whole, or somebody who came back cannot
+    /// be put where its seat is. Those that another scheduler binds are waited for elsewhere, and members that come in
+    /// stages have no time to keep, unless the server refuses the first of them.
+    pub(crate) fn watch_binding(&mut self, name: &Arc<str>, id: GangId, by_state: &PodsByState) {
+        let Some(record) = self.gangs.get(name) else { return };
+        let gang = self.world.gang(id).expect("followed");
+        let has_seats = matches!(gang.phase, Phase::Admitted { .. } | Phase::Running { .. });
+        let is_mine = record.external_binding_since.is_none() && !self.comes_in_stages(record);
+        let is_whole = has_seats && self.is_fully_bound(name, id);
+        let was_whole = record.was_fully_bound && matches!(gang.phase, Phase::Running { .. });
+        let has_barred_seats = has_seats && self.has_barred_seats(record, gang, by_state);
+        let is_there = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.node().is_some());
+        let is_denied =
+            record.api_refusal.is_some() && !was_whole && !record.pods.iter().any(is_there);
+        let is_late = is_mine && (has_barred_seats || !(is_whole || was_whole));
+        let waits = has_seats && (is_late || is_denied);
+        // Who could not be bound is bound nowhere for a while, and the time goes on.
+        let is_somewhere = has_barred_seats || !by_state.bound.is_empty();
+        let begun = record.binding_since.or_else(|| is_somewhere.then(Instant::now));
+        let record = self.gangs.get_mut(name).expect("just seen");
+        record.was_fully_bound = is_whole || (record.was_fully_bound && has_seats);
+        record.binding_since = begun.filter(|_| waits);
+    }
+
+    /// Gangs that have their seats and are not bound, or bound in part, for too long start over as a whole: a member was
+    /// removed by hand and nobody makes another, its node does not come back, or the server refuses what is asked of it.
+    pub(crate) fn expire_binding(&mut self) {
+        let patience = Duration::from_millis(self.config.bind_timeout.0);
+        let late = |name: &&Arc<str>| {
+            let since = self.gangs.get(name).and_then(|record| record.binding_since);
+            since.is_some_and(|since| since.elapsed() >= patience)
+        };
+        let late: Vec<Arc<str>> = self.gangs.names().filter(late).cloned().collect();
+        for name in late {
+            self.gangs.get_mut(&name).expect("just seen").binding_since = None;
+            let Some(id) = self.world.gang_named(&name) else { continue };
+            tracing::warn!(gang = &*name, "not all of it could be bound: starts over");
+            self.back_off_if_refused(&name);
+            self.stop_gang(id, StopReason::Moved);
+        }
+    }
+
+    fn bind(&mut self, gang: &Arc<str>, key: &Key, node: &Arc<str>) {
+        let Some(pod) = self.cache.pods.get(key) else { return };
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        self.gangs
+            .get_mut(gang)
+            .expect("followed")
+            .assigned_nodes
+            .insert(key.clone(), node.clone());
+        let (writer, outcomes) = (self.writer.within(parts(key).0), self.outcomes.clone());
+        let (gang, key, node) = (gang.clone(), key.clone(), node.clone());
+        tokio::spawn(async move {
+            if let Err(said) = bind(&writer, &key, &uid, &node).await {
+                tracing::info!(pod = &*key, node = &*node, %said, "not bound");
+                // What speaks against it will be seen; what will not be seen must not be tried in a loop.
+                tokio::time::sleep(AGAIN).await;
+                let why = refusal_of(&said);
+                let _ = outcomes.send(Outcome::BindFailed { gang, pod: key, uid, why });
+            }
+        });
+    }
+
+    /// Sends pods away, each with its time to end in order.
+    pub(crate) fn evict_pods(&mut self, name: &Arc<str>, pods: &[(Key, Arc<str>)], grace: Span) {
+        for (key, _) in pods {
+            let Some(pod) = self.cache.pods.get(key).cloned() else { continue };
+            let record = self.gangs.get_mut(name).expect("followed");
+            if !record.deleting_pods.insert(key.clone()) || pod.is_leaving() {
+                continue;
+            }
+            let (writer, outcomes) = (self.writer.within(parts(key).0), self.outcomes.clone());
+            let (gang, key) = (name.clone(), key.clone());
+            let uid = pod.metadata.uid.clone().unwrap_or_default();
+            let finalizers = pod.metadata.finalizers.iter().flatten();
+            // Without the right to patch pods the Job counts them, unless its policy for failures ignores evictions.
+            let is_counted = finalizers.into_iter().any(|one| one == JOB_TRACKING)
+                && !self.config.disabled.has(Feature::Gates);
+            let grace = u32::try_from(grace.0 / 1_000).unwrap_or(u32::MAX);
+            tokio::spawn(async move {
+                match delete(&writer, &key, (&uid, is_counted), grace).await {
+                    Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
+                    Err(said) => {
+                        tracing::warn!(pod = &*key, %said, "not sent away");
+                        tokio::time::sleep(AGAIN).await;
+                        let _ = outcomes.send(Outcome::DeleteFailed { gang, pod: key, uid });
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// Binds a pod to a node, and only this pod: one of the same name that came later is another.
+pub(crate) async fn bind(writer: &ApiWriter, key: &str, uid: &str, node: &str) -> Result<(), Said> {
+    let (namespace, name) = parts(key);
+    let body = serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "namespace": namespace, "uid": uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    });
+    let body = serde_json::to_vec(&body).expect("plain JSON");
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
+    let pods: Api<AnyPod> = Api::namespaced(writer.client.clone(), namespace);
+    let mut pauses = Backoff::new();
+    loop {
+        let bound = writer
+            .ask(|| async {
+                let request = http::Request::post(&path).body(body.clone());
+                let request = request.map_err(kube::Error::HttpError)?;
+                writer.client.request::<serde_json::Value>(request).await
+            })
+            .await;
+        let why = match bound {
+            Ok(_) => return Ok(()),
+            Err(Said::Conflict(why)) => why,
+            Err(said) => return Err(said),
+        };
+        // Asked twice because the first answer was lost, perhaps: look where it is.
+        let pod = writer.ask(|| pods.get(name)).await?;
+        let same = pod.metadata.uid.as_deref() == Some(uid);
+        match pod.spec.and_then(|spec| spec.node_name) {
+            Some(there) if same && there == node => return Ok(()),
+            None if same && pod.metadata.deletion_timestamp.is_none() => {}
+            _ => return Err(Said::Conflict(why)),
+        }
+        tokio::time::sleep(pauses.next(None)).await;
+    }
+}
+
+/// By this a Job's controller counts the pods that ended. It takes it off itself from those that it sends away, so that
+/// they do not count as failures: after some of those the whole Job is given up, and a gang has more members than that.
+const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+async fn delete(
+    writer: &ApiWriter,
+    key: &str,
+    (uid, is_counted): (&str, bool),
+    grace: u32,
+) -> Result<(), Said> {
+    let (namespace, name) = parts(key);
+    let pods: Api<AnyPod> = Api::namespaced(writer.client.clone(), namespace);
+    let condition = serde_json::json!({"metadata": {"uid": uid}, "status": {"conditions": [{
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": SENT_AWAY,
+        "lastTransitionTime": jiff::Timestamp::now().to_string(),
+    }]}});
+    let (params, patch) = (PatchParams::default(), Patch::Strategic(condition));
+    writer.write_to_this(&pods, name, uid, || pods.patch_status(name, &params, &patch)).await?;
+    if is_counted {
+        let patch = serde_json::json!({"metadata": {
+            "uid": uid,
+            "$deleteFromPrimitiveList/finalizers": [JOB_TRACKING],
+        }});
+        writer.patch_this(&pods, name, uid, &Patch::Strategic(patch)).await?;
+    }
+    let options = DeleteParams {
+        grace_period_seconds: Some(grace),
+        preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
+        ..DeleteParams::default()
+    };
+    writer.delete(&pods, name, &options).await
+}

@@ -1,0 +1,12 @@
+pub(crate) mod bind;
+pub(crate) mod bound_elsewhere;
+pub(crate) mod decide;
+pub(crate) mod evict;
+pub(crate) mod owner_resize;
+pub(crate) mod phase;
+pub(crate) mod placement;
+pub(crate) mod reassign_seats;
+pub(crate) mod reconcile;
+pub(crate) mod resize;
+pub(crate) mod scheduling_gates;
+pub(crate) mod seats;

@@ -1,0 +1,129 @@
+//! Whether an object of Muster's was understood, where its owner looks: in the condition `Accepted`, and in an Event when it
+//! was not. What cannot be understood changes nothing for anybody else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::DynamicObject;
+use kube::runtime::events::EventType;
+use kube::{Client, ResourceExt};
+use muster_api::crd::Stamp;
+use serde_json::{Value, json};
+
+use crate::api::crd_version::older;
+use crate::api::error_chain::with_causes;
+use crate::cache::kinds::KindRole;
+use crate::cache::watched_objects::read;
+use crate::host::Host;
+
+const ACCEPTED: &str = "Accepted";
+const NOT_UNDERSTOOD: &str = "InvalidSpec";
+
+/// Objects that were not understood, and why.
+pub(crate) type Refused = BTreeMap<(KindRole, Arc<str>), String>;
+
+impl Host {
+    /// An object was understood, or why it was not: its owner is told when that is news.
+    pub(crate) fn judge(&mut self, interest: KindRole, name: &str, why: Option<String>) {
+        let key = (interest, Arc::from(name));
+        if self.rejected_objects.get(&key) == why.as_ref() {
+            return;
+        }
+        self.supply_status.is_news();
+        let Some(why) = why else { return drop(self.rejected_objects.remove(&key)) };
+        tracing::warn!(kind = ?interest, name, why, "cannot be understood");
+        self.rejected_objects.insert(key, why.clone());
+        if let Some(about) = self.object_named(interest, name) {
+            let kind = self.sources.resource(interest).map(|kind| kind.kind.clone());
+            let about = ObjectReference {
+                api_version: Some("muster.sh/v1alpha1".to_owned()),
+                kind,
+                name: Some(name.to_owned()),
+                uid: about.metadata.uid.clone(),
+                ..ObjectReference::default()
+            };
+            self.record_event_about(about, EventType::Warning, (NOT_UNDERSTOOD, "Read"), &why);
+        }
+    }
+
+    /// Says which of Muster's definitions are older than this controller.
+    pub(crate) async fn compare_definitions(&mut self, client: &Client) {
+        let older = match older(client).await {
+            Ok(older) => older,
+            Err(error) => {
+                let error = with_causes(&error);
+                return tracing::warn!(error, "the API server does not say what its CRDs have");
+            }
+        };
+        for one in older {
+            let words = one.words();
+            tracing::error!(definition = one.name, "{words}");
+            let about = ObjectReference {
+                api_version: Some("apiextensions.k8s.io/v1".to_owned()),
+                kind: Some("CustomResourceDefinition".to_owned()),
+                name: Some(one.name),
+                ..ObjectReference::default()
+            };
+            self.publish(about, EventType::Warning, ("DefinitionTooOld", "Start"), &words);
+        }
+    }
+
+    /// Whether an object is there that was not understood.
+    pub(crate) fn is_refused(&self, interest: KindRole, name: &str) -> bool {
+        self.rejected_objects.contains_key(&(interest, Arc::from(name)))
+    }
+
+    pub(crate) fn object_named(
+        &self,
+        interest: KindRole,
+        name: &str,
+    ) -> Option<&Arc<DynamicObject>> {
+        self.cache.others.get(&self.sources.of(interest)?)?.get(name)
+    }
+
+    /// A cluster has one topology: the first by name that can be understood.
+    pub(crate) fn judge_topologies(&mut self) {
+        let mut first: Option<String> = None;
+        let all = self.all_of(KindRole::Topology);
+        let is_there = |name: &Arc<str>| all.iter().any(|moved| moved.key == *name);
+        self.rejected_objects.retain(|(of, name), _| *of != KindRole::Topology || is_there(name));
+        for moved in all {
+            let Some(object) = &moved.is else { continue };
+            let why = match (read("Topology", object), &first) {
+                (Err(why), _) => Some(why),
+                (Ok(_), Some(first)) => {
+                    Some(format!("a cluster has one topology, and that is {first}"))
+                }
+                (Ok(_), None) => {
+                    first = Some(object.name_any());
+                    None
+                }
+            };
+            self.judge(KindRole::Topology, &moved.key, why);
+        }
+    }
+
+    /// What is said of an object, and whether that is so: without since when, which follows from what it says already.
+    pub(crate) fn judgement(&self, interest: KindRole, object: &DynamicObject) -> Value {
+        let why = self.rejected_objects.get(&(interest, Arc::from(object.name_any())));
+        json!({
+            "type": ACCEPTED,
+            "status": if why.is_none() { "True" } else { "False" },
+            "reason": if why.is_none() { "Valid" } else { NOT_UNDERSTOOD },
+            "message": why.map_or("", String::as_str),
+            "observedGeneration": object.metadata.generation,
+        })
+    }
+
+    /// The same with since when.
+    pub(crate) fn since(&self, mut judgement: Value, object: &DynamicObject) -> Value {
+        let before = object.data["status"]["conditions"].as_array();
+        let same =
+            |one: &&Value| one["type"] == judgement["type"] && one["status"] == judgement["status"];
+        let since = before.and_then(|all| all.iter().find(same));
+        let since = since.and_then(|one| one.get("lastTransitionTime")).cloned();
+        judgement["lastTransitionTime"] = since.unwrap_or_else(|| json!(Stamp(self.now())));
+        judgement
+    }
+}

@@ -1,0 +1,59 @@
+//! Says of gangs and pools that they need a feature that is off.
+
+use muster_api::Provider;
+
+use crate::features::Feature;
+use crate::gang::record::GangRecord;
+use crate::host::Host;
+use crate::objects::pod::Pod;
+
+impl Host {
+    /// A gang that needs a feature that is off waits, and is told which. A gang that has members on nodes goes on: it was
+    /// started while the feature was on.
+    ///
+    /// # Errors
+    /// With what is off.
+    pub(crate) fn has_its_features(&self, group: &GangRecord) -> Result<(), String> {
+        let disabled = &self.config.disabled;
+        let pods = || group.pods.iter().filter_map(|key| self.cache.pods.get(key));
+        if *disabled == Default::default() || pods().any(|pod| pod.node().is_some()) {
+            return Ok(());
+        }
+        let needs = [
+            (
+                Feature::Templates,
+                "its members are not created",
+                self.template_gang(group).is_some(),
+            ),
+            (
+                Feature::Gates,
+                "the gate muster.sh/gang is not lifted",
+                pods().any(|pod| pod.has_gate()),
+            ),
+            (Feature::SuspendedJobs, "its Job is not unsuspended", self.awaits_unsuspend(group)),
+        ];
+        let off = needs
+            .into_iter()
+            .find_map(|(feature, what, needed)| disabled.why(feature, what).filter(|_| needed));
+        let volumes = || {
+            let claim = pods().find_map(|pod| self.claim_without_volume(group, pod))?;
+            disabled.why(Feature::Volumes, &format!("no volume is chosen for claim {claim}"))
+        };
+        off.or_else(volumes).map_or(Ok(()), Err)
+    }
+
+    fn claim_without_volume(&self, group: &GangRecord, pod: &Pod) -> Option<String> {
+        self.config.disabled.has(Feature::Volumes).then_some(())?;
+        self.waiting_claim(&group.source.gang_name(), pod)
+    }
+
+    /// Why nodes of a pool are not asked for, if what it takes to ask is off.
+    pub(crate) fn pool_is_off(&self, provider: &Provider) -> Option<String> {
+        let feature = match provider {
+            Provider::Karpenter(_) => Feature::Karpenter,
+            Provider::ProvisioningRequest(_) => Feature::Autoscaler,
+            Provider::Simulated(_) | Provider::Local => return None,
+        };
+        self.config.disabled.why(feature, "no nodes are asked for")
+    }
+}

@@ -1,0 +1,175 @@
+//! How pools and queues stand, where their owners look.
+//!
+//! Counted when something was decided, written when it has changed, and not more often than a person reads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube::api::{Api, DynamicObject};
+use muster_api::crd::{OrderPhase, OrderStatus, PoolStatus};
+use muster_core::gang::Phase;
+use muster_core::id::{PoolIdx, QueueIdx};
+use muster_core::order::Order;
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+
+use crate::api::retry::Said;
+use crate::cache::kinds::KindRole;
+use crate::host::Host;
+use crate::provision::order_object::order_name;
+
+/// How long what was written may be out of date.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// What was last written of each pool and queue.
+#[derive(Debug, Default)]
+pub(crate) struct SupplyStatus {
+    pub(crate) targets: BTreeMap<PoolIdx, muster_core::plan::Target>,
+    written: FxHashMap<(KindRole, String), (Option<String>, Value)>,
+    at: Option<Instant>,
+}
+
+impl SupplyStatus {
+    /// There is something to tell that nobody should wait for.
+    pub(crate) fn is_news(&mut self) {
+        self.at = None;
+    }
+
+    /// Of how many objects of a kind it is known what was written.
+    #[cfg(test)]
+    pub(crate) fn remembers(&self, interest: KindRole) -> usize {
+        self.written.keys().filter(|(of, _)| *of == interest).count()
+    }
+
+    /// When all of it was last gone through.
+    #[cfg(test)]
+    pub(crate) fn at_last(&self) -> Option<Instant> {
+        self.at
+    }
+
+    /// An order is over, and nothing more is said of it.
+    pub(crate) fn forget_order(&mut self, name: &str) {
+        self.written.remove(&(KindRole::Order, name.to_owned()));
+    }
+}
+
+impl Host {
+    /// Writes down how pools and queues stand, where that has changed.
+    pub(crate) fn write_supply_status(&mut self) {
+        if self.supply_status.at.is_some_and(|at| at.elapsed() < PAUSE) {
+            self.has_deferred_writes = true;
+            return;
+        }
+        self.supply_status.at = Some(Instant::now());
+        // Of what is gone nothing is kept.
+        let (sources, others) = (&self.sources, &self.cache.others);
+        self.supply_status.written.retain(|(interest, name), _| {
+            let shelf = sources.of(*interest).and_then(|source| others.get(&source));
+            shelf.is_some_and(|shelf| shelf.get(name).is_some())
+        });
+        self.judge_topologies();
+        let queues = self.queue_statuses();
+        for interest in [KindRole::Pool, KindRole::Queue, KindRole::Topology] {
+            for moved in self.all_of(interest) {
+                let status = match interest {
+                    KindRole::Pool => {
+                        self.world.pool_named(&moved.key).map(|at| self.pool_status(at))
+                    }
+                    _ => queues.get(&*moved.key).filter(|_| interest == KindRole::Queue).cloned(),
+                };
+                let mut status = status.unwrap_or_else(|| json!({}));
+                let Some(object) = &moved.is else { continue };
+                status["observedGeneration"] = json!(object.metadata.generation);
+                status["conditions"] = json!([self.judgement(interest, object)]);
+                self.write_one(interest, moved.key.to_string(), status);
+            }
+        }
+        let orders: Vec<(String, Value)> =
+            self.world.orders().values().map(|order| self.order_status(order)).collect();
+        orders.into_iter().for_each(|(name, status)| self.write_one(KindRole::Order, name, status));
+    }
+
+    /// How far an order is. One that is over has no object any more: what became of it is told of its gang.
+    fn order_status(&self, order: &Order) -> (String, Value) {
+        let claims = order.spec.claims.iter().filter_map(|(id, _)| self.world.claims().get(id));
+        let ready = claims.filter(|claim| claim.is_ready()).count();
+        let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+        let total = order.spec.claims.len();
+        let status = OrderStatus {
+            phase: Some(OrderPhase::Assembling),
+            ready: Some(count(ready)),
+            total: Some(count(total)),
+            progress: Some(format!("{ready}/{total}")),
+            leaving: Some(count(order.after.len())),
+            ..OrderStatus::default()
+        };
+        (order_name(order.spec.id), serde_json::to_value(status).unwrap_or_default())
+    }
+
+    pub(crate) fn pool_status(&self, at: PoolIdx) -> Value {
+        let target = self.supply_status.targets.get(&at).copied();
+        let status = PoolStatus::of(&self.world, at, target);
+        let none_avoided = status.offerings.is_empty();
+        let mut status = serde_json::to_value(status).unwrap_or_default();
+        if none_avoided {
+            // What is not named stays as it was.
+            status["offerings"] = Value::Null;
+        }
+        status
+    }
+
+    /// Every queue with what it and those below it have.
+    fn queue_statuses(&self) -> BTreeMap<String, Value> {
+        let mut counts: BTreeMap<QueueIdx, (u32, u32)> = BTreeMap::new();
+        for (_, gang) in self.world.gangs() {
+            let mut above = Some(gang.queue);
+            while let Some(queue) = above {
+                let (waiting, running) = counts.entry(queue).or_default();
+                match gang.phase {
+                    Phase::Waiting | Phase::Assembling(_) => *waiting += 1,
+                    Phase::Admitted { .. } | Phase::Running { .. } | Phase::Stopping => {
+                        *running += 1;
+                    }
+                }
+                above = self.world.queue(queue).parent;
+            }
+        }
+        let queues = self.world.queues().iter().map(|(at, queue)| {
+            let (waiting, running) = counts.get(&at).copied().unwrap_or_default();
+            let gpus = queue.usage.gpu_milli;
+            let gpus =
+                if gpus % 1_000 == 0 { json!(gpus / 1_000) } else { json!(format!("{gpus}m")) };
+            let status = json!({"waiting": waiting, "running": running, "heldGpus": gpus});
+            (queue.spec.name.to_string(), status)
+        });
+        queues.collect()
+    }
+
+    fn write_one(&mut self, interest: KindRole, name: String, mut status: Value) {
+        let Some(object) = self.object_named(interest, &name).cloned() else { return };
+        let key = (interest, name);
+        // One of the same name that was made anew says nothing yet.
+        let about = (object.metadata.uid.clone(), status.clone());
+        if self.supply_status.written.get(&key) == Some(&about) {
+            return;
+        }
+        if let Some(judgement) = status["conditions"].get_mut(0) {
+            *judgement = self.since(judgement.take(), &object);
+        }
+        let Some(objects): Option<Api<DynamicObject>> = self.api(interest) else { return };
+        let lane: Arc<str> = format!("{interest:?} {}", key.1).into();
+        if self.ordered_writes.is_busy(&lane) {
+            self.has_deferred_writes = true;
+            return;
+        }
+        let (hands, name) = (self.writer.clone(), key.1.clone());
+        self.supply_status.written.insert(key, about);
+        self.ordered_writes.write(&lane, async move {
+            let said = hands.patch_status(&objects, &name, &json!({"status": status})).await.err();
+            if let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) {
+                tracing::debug!(name, %said, "how it stands was not written");
+            }
+        });
+    }
+}

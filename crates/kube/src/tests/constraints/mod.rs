@@ -1,0 +1,2 @@
+pub(crate) mod preferred;
+pub(crate) mod volumes;

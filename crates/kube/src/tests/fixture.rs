@@ -1,0 +1,168 @@
+//! A host without a cluster: it is shown objects, and what it makes of them is seen in its World.
+//!
+//! What it writes goes nowhere, so this is for what it decides and not for what becomes of it: that is tried against a real
+//! server. What a server would have said is told by the test.
+
+use std::sync::Arc;
+
+use kube::Client;
+use kube::runtime::watcher::Event;
+use muster_core::gang::{Gang, Phase};
+use muster_core::id::GangId;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::api::resource_versions::ResourceVersions;
+use crate::api::watch::watches::{Change, Watches};
+use crate::api::writer::ApiWriter;
+use crate::cache::cluster_cache::Touched;
+use crate::cache::kinds;
+use crate::cache::kinds::KindRole;
+use crate::effects::outcome::Outcome;
+use crate::host::Host;
+use crate::lease::leadership::Leadership;
+use crate::run::Config;
+
+/// Where nobody listens.
+pub(crate) const NOWHERE: &str = "http://127.0.0.1:1";
+
+pub(crate) struct HostFixture {
+    pub(crate) host: Host,
+    pub(crate) _heard: mpsc::UnboundedReceiver<Outcome>,
+    pub(crate) _watches: Watches,
+}
+
+impl HostFixture {
+    /// A host that watches every kind there is, and has seen nothing of any.
+    pub(crate) fn new() -> Self {
+        Self::with(&Config::default())
+    }
+
+    pub(crate) fn with(config: &Config) -> Self {
+        let kinds: Vec<KindRole> = kinds::wanted().iter().map(|(interest, _)| *interest).collect();
+        Self::watching(config, |interest| kinds.contains(&interest))
+    }
+
+    /// A host that watches these kinds.
+    pub(crate) fn watching(config: &Config, watched: impl Fn(KindRole) -> bool) -> Self {
+        let nowhere = kube::Config::new(NOWHERE.parse().expect("an address"));
+        let client = Client::try_from(nowhere).expect("a client");
+        let hands = ApiWriter::new(client.clone(), Leadership::forever());
+        let (told, heard) = mpsc::unbounded_channel();
+        let (changes, _) = mpsc::channel(1);
+        let mut watches = Watches::new(
+            client.clone(),
+            changes,
+            ResourceVersions::default(),
+            config.bounds,
+            config.watches.clone(),
+        );
+        let mut host = Host::new(config, hands, told);
+        let wanted = kinds::wanted().into_iter().filter(|(interest, _)| watched(*interest));
+        let served = wanted.map(|(interest, wanted)| (Some(interest), wanted.resource()));
+        host.watch(
+            served.chain([(None, crate::cache::watched_objects::CLAIMS.resource())]).collect(),
+            &mut watches,
+        );
+        let mut rehearsal = Self { host, _heard: heard, _watches: watches };
+        rehearsal.change(|_| Change::Pod(Box::new(Event::InitDone)));
+        rehearsal.change(|_| Change::Node(Box::new(Event::InitDone)));
+        rehearsal.change(|_| Change::Claim(Box::new(Event::InitDone)));
+        let sources: Vec<_> = rehearsal.host.cache.others.keys().copied().collect();
+        for source in sources {
+            rehearsal.change(|_| Change::Other(source, Box::new(Event::InitDone)));
+        }
+        rehearsal
+    }
+
+    pub(crate) fn change(&mut self, change: impl FnOnce(&Host) -> Change) {
+        let mut touched = Touched::default();
+        let change = change(&self.host);
+        self.host.cache.take(change, &mut touched);
+        self.host.take(touched);
+    }
+
+    /// Shows an object, and has the host look at it.
+    pub(crate) fn see(&mut self, object: Value) {
+        self.show(object, false);
+        self.host.turn();
+    }
+
+    /// Shows that an object is no more.
+    pub(crate) fn see_gone(&mut self, object: Value) {
+        self.show(object, true);
+        self.host.turn();
+    }
+
+    /// Shows an object, or that it is no more, and lets the host look later. Of a node that was bought Karpenter says on its
+    /// NodeClaim which it is.
+    pub(crate) fn show(&mut self, object: Value, gone: bool) {
+        if !gone && object["kind"] == "Node" {
+            self.show_registered(&object);
+        }
+        self.show_as_is(object, gone);
+    }
+
+    /// Shows the NodeClaim of a node that has the label of one, if it does not name the node.
+    pub(crate) fn show_registered(&mut self, node: &Value) {
+        let label = node.pointer("/metadata/labels/muster.sh~1claim").and_then(Value::as_str);
+        let Some(id) = label.and_then(|id| id.parse().ok()) else { return };
+        let name = &node["metadata"]["name"];
+        let seen = self.host.cache.claims.get(&format!("muster-{id}"));
+        if seen.is_none_or(|seen| seen.status.node_name.as_deref() != name.as_str()) {
+            let mut claim = crate::tests::objects::claim(id);
+            claim["status"]["nodeName"] = name.clone();
+            self.show_as_is(claim, false);
+        }
+    }
+
+    /// Shows an object, or that it is no more, and nothing that would be beside it.
+    pub(crate) fn show_as_is(&mut self, object: Value, gone: bool) {
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
+        self.change(|host| match &*kind {
+            "Pod" => Change::Pod(event(object, gone)),
+            "Node" => Change::Node(event(object, gone)),
+            "NodeClaim" => Change::Claim(event(object, gone)),
+            _ => {
+                let mut kinds = kinds::wanted().into_iter().filter(|(_, wanted)| {
+                    let resource = wanted.resource();
+                    resource.kind == kind && resource.api_version == version
+                });
+                let source = kinds.find_map(|(interest, _)| host.sources.of(interest));
+                Change::Other(source.expect("a kind that is watched"), event(object, gone))
+            }
+        });
+    }
+
+    /// Hears what a server would have said.
+    pub(crate) fn handle_outcome(&mut self, told: Outcome) {
+        self.host.handle_outcome(told);
+        self.host.turn();
+    }
+
+    pub(crate) fn gang(&self, name: &str) -> Option<(GangId, &Gang)> {
+        let id = self.host.world.gang_named(name)?;
+        Some((id, self.host.world.gang(id)?))
+    }
+
+    pub(crate) fn phase(&self, name: &str) -> Option<&Phase> {
+        self.gang(name).map(|(_, gang)| &gang.phase)
+    }
+
+    /// The numbers of all claims there are.
+    pub(crate) fn claims(&self) -> Vec<u32> {
+        self.host.world.claims().keys().map(|claim| claim.0).collect()
+    }
+
+    /// The order that assembles for a gang.
+    pub(crate) fn order(&self, name: &str) -> Option<muster_core::id::OrderId> {
+        self.host.order_by_gang.get(&Arc::<str>::from(name)).copied()
+    }
+}
+
+pub(crate) fn event<T: DeserializeOwned>(object: Value, gone: bool) -> Box<Event<T>> {
+    let object = serde_json::from_value(object).expect("an object");
+    Box::new(if gone { Event::Delete(object) } else { Event::Apply(object) })
+}

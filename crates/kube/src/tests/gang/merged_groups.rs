@@ -1,0 +1,477 @@
+//! Groups that start together or not at all: as they come, disagree, go, and are found again.
+
+use std::sync::Arc;
+
+use muster_api::dialects::{Dialect, GroupRef, State};
+use muster_core::gang::Phase;
+use serde_json::{Value, json};
+
+use crate::effects::outcome::Outcome;
+use crate::gang::identity::GangSource;
+use crate::tests::fixture::HostFixture;
+use crate::tests::objects::{alone, bought, claim, node, pool};
+use crate::tests::schedule::cases::on;
+use crate::tests::schedule::seats::{ended, leaving, seats};
+
+const LEFT: &str = "a/left";
+const RIGHT: &str = "b/right";
+const BOTH: &[&str] = &[RIGHT, LEFT];
+
+fn reference(name: &str) -> GroupRef {
+    let (namespace, name) = name.split_once('/').expect("a full name");
+    let (namespace, name) = (namespace.to_owned(), name.to_owned());
+    GroupRef { dialect: Dialect::Koordinator, namespace, name }
+}
+
+/// What groups that name each other are called as one gang.
+fn joint(groups: &[&str]) -> Arc<str> {
+    let mut groups: Vec<GroupRef> = groups.iter().map(|name| reference(name)).collect();
+    groups.sort();
+    GangSource::Merged(groups.into()).gang_name()
+}
+
+fn listed(groups: &[&str]) -> Value {
+    let text = serde_json::to_string(groups).expect("plain");
+    json!({"gang.scheduling.koordinator.sh/groups": text})
+}
+
+/// A PodGroup that names these.
+fn record(name: &str, min: u32, groups: &[&str]) -> Value {
+    let of = reference(name);
+    let marks = if groups.is_empty() { json!({}) } else { listed(groups) };
+    json!({
+        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "PodGroup",
+        "metadata": {"name": of.name, "namespace": of.namespace, "uid": name, "annotations": marks},
+        "spec": {"minMember": min},
+    })
+}
+
+/// A pod of a group that has an object.
+fn member(of: &str, at: u32) -> Value {
+    let of = reference(of);
+    let mut pod = alone(&format!("{}-{at}", of.name));
+    pod["metadata"]["namespace"] = json!(of.namespace);
+    pod["metadata"]["labels"] = json!({"pod-group.scheduling.sigs.k8s.io": of.name});
+    pod
+}
+
+/// A pod of a group of so many that is said by annotations alone.
+fn marked(of: &str, at: u32, min: u32, groups: &[&str]) -> Value {
+    let mut pod = member(of, at);
+    let mut marks = listed(groups);
+    marks["gang.scheduling.koordinator.sh/name"] = json!(reference(of).name);
+    marks["gang.scheduling.koordinator.sh/min-available"] = json!(min.to_string());
+    pod["metadata"]["annotations"] = marks;
+    pod["metadata"]["labels"] = json!({});
+    pod
+}
+
+fn with_nodes(count: u32) -> HostFixture {
+    let mut stage = HostFixture::new();
+    (0..count).for_each(|at| stage.show(node(&format!("n{at}")), false));
+    stage
+}
+
+/// Two members on the left and one on the right, which name each other.
+fn show_all(stage: &mut HostFixture) {
+    stage.show(record(LEFT, 2, BOTH), false);
+    stage.show(record(RIGHT, 1, BOTH), false);
+    for pod in [member(LEFT, 0), member(LEFT, 1), member(RIGHT, 0)] {
+        stage.show(pod, false);
+    }
+}
+
+impl HostFixture {
+    fn trouble(&self, name: &str) -> String {
+        let record = self.host.gangs.get(name).unwrap_or_else(|| panic!("no {name}"));
+        record.blocked.clone().map_or(String::new(), |(why, _)| why)
+    }
+
+    fn is_admitted(&self, name: &str) -> bool {
+        matches!(self.phase(name), Some(Phase::Admitted { .. }))
+    }
+
+    fn is_running(&self, name: &str) -> bool {
+        matches!(self.phase(name), Some(Phase::Running { .. }))
+    }
+
+    /// Where a pod of a gang was told to go.
+    fn told_to(&self, gang: &str, pod: &str) -> Option<String> {
+        let record = self.host.gangs.get(gang)?;
+        record.assigned_nodes.get(pod).map(ToString::to_string)
+    }
+}
+
+/// All of it runs, a pod on each node.
+fn runs() -> HostFixture {
+    let mut stage = with_nodes(3);
+    stage.show(record(LEFT, 2, BOTH), false);
+    stage.show(record(RIGHT, 1, BOTH), false);
+    let all = [member(LEFT, 0), member(LEFT, 1), member(RIGHT, 0)];
+    all.into_iter().enumerate().for_each(|(at, pod)| stage.show(on(pod, &format!("n{at}")), false));
+    stage.host.turn();
+    assert!(stage.is_running(&joint(BOTH)), "{:?}", stage.phase(&joint(BOTH)));
+    stage
+}
+
+#[tokio::test]
+async fn groups_that_come_one_after_another_start_together_when_there_is_room_for_all() {
+    let mut stage = with_nodes(2);
+    let name = joint(BOTH);
+    stage.show(record(LEFT, 2, BOTH), false);
+    stage.show(member(LEFT, 0), false);
+    stage.see(member(LEFT, 1));
+    assert!(
+        stage.trouble(&name).contains("b/right, which does not exist"),
+        "{}",
+        stage.trouble(&name)
+    );
+    stage.see(record(RIGHT, 1, BOTH));
+    assert!(stage.trouble(&name).contains("b/right: 0 of 1 members"), "{}", stage.trouble(&name));
+    assert_eq!((stage.phase(&name), stage.phase("a/left.koordinator")), (None, None));
+    stage.see(member(RIGHT, 0));
+    assert_eq!(stage.phase(&name), Some(&Phase::Waiting), "there is room for one of them only");
+    assert_eq!(seats(&stage, &name), 0);
+    stage.see(node("n2"));
+    assert!(stage.is_admitted(&name), "{:?}", stage.phase(&name));
+    assert_eq!(seats(&stage, &name), 3);
+    let object = stage.host.gang_object(&name).expect("Muster makes its object");
+    assert_eq!(object.metadata.namespace.as_deref(), Some("a"), "where the first group is");
+    assert_eq!(object.metadata.owner_references.unwrap_or_default(), []);
+    stage.handle_outcome(Outcome::PlacementWritten(name.clone()));
+    for pod in ["a/left-0", "a/left-1", "b/right-0"] {
+        assert!(stage.told_to(&name, pod).is_some(), "{pod} is left behind");
+    }
+}
+
+#[tokio::test]
+async fn annotations_alone_join_as_well() {
+    let mut stage = with_nodes(3);
+    let name = joint(BOTH);
+    stage.see(marked(LEFT, 0, 2, BOTH));
+    // Its own name may be left out of its list.
+    stage.see(marked(RIGHT, 0, 1, &[LEFT]));
+    assert!(
+        stage.trouble(&name).contains("a/left: 1 of 2 members exist"),
+        "{}",
+        stage.trouble(&name)
+    );
+    stage.see(marked(LEFT, 1, 2, BOTH));
+    assert!(stage.is_admitted(&name), "{:?}: {}", stage.phase(&name), stage.trouble(&name));
+    let (_, gang) = stage.gang(&name).expect("taken in");
+    let roles = gang.spec.roles.iter().map(|role| (role.name.to_string(), role.min));
+    let least = [("left-member".to_owned(), 2), ("right-member".to_owned(), 1)];
+    assert_eq!(roles.collect::<Vec<_>>(), least);
+}
+
+#[tokio::test]
+async fn nodes_for_all_groups_are_one_order() {
+    let mut stage = HostFixture::new();
+    stage.show(pool(), false);
+    show_all(&mut stage);
+    stage.host.turn();
+    let name = joint(BOTH);
+    let claims = stage.claims();
+    assert_eq!((claims.len(), stage.host.world.orders().len()), (3, 1));
+    assert!(stage.order(&name).is_some());
+    for id in &claims[..2] {
+        stage.show(claim(*id), false);
+        stage.see(bought(*id));
+    }
+    assert_eq!(seats(&stage, &name), 0, "one of the nodes is not there");
+    stage.show(claim(claims[2]), false);
+    stage.see(bought(claims[2]));
+    assert!(stage.is_admitted(&name), "{:?}", stage.phase(&name));
+}
+
+#[tokio::test]
+async fn who_is_named_and_does_not_say_so_is_not_held_back() {
+    let mut stage = with_nodes(3);
+    let name = joint(BOTH);
+    stage.show(record(LEFT, 2, BOTH), false);
+    stage.show(record(RIGHT, 1, &[]), false);
+    for pod in [member(LEFT, 0), member(LEFT, 1), member(RIGHT, 0)] {
+        stage.show(pod, false);
+    }
+    stage.host.turn();
+    assert!(stage.is_admitted("b/right.koordinator"));
+    assert_eq!(stage.phase(&name), None);
+    assert!(
+        stage.trouble(&name).contains("b/right, which does not say so"),
+        "{}",
+        stage.trouble(&name)
+    );
+    let told = stage.host.group_patches(&name, |_| Some(State::Admitted));
+    let told: Vec<&str> = told.iter().map(|(_, object, _)| &**object).collect();
+    assert_eq!(told, ["left"], "what becomes of the other is not for this one to tell");
+}
+
+#[tokio::test]
+async fn who_is_made_again_waits_until_the_one_before_has_left() {
+    let mut stage = runs();
+    stage.show(leaving(on(member(RIGHT, 0), "n2")), false);
+    stage.see(member(RIGHT, 1));
+    assert_eq!(stage.told_to(&joint(BOTH), "b/right-1"), None, "its node is still taken");
+    stage.see_gone(leaving(on(member(RIGHT, 0), "n2")));
+    assert_eq!(stage.told_to(&joint(BOTH), "b/right-1").as_deref(), Some("n2"));
+}
+
+#[tokio::test]
+async fn groups_with_different_lists_wait_and_are_told() {
+    let third = "c/third";
+    let mut stage = with_nodes(4);
+    show_all(&mut stage);
+    stage.show(record(RIGHT, 1, &[LEFT, RIGHT, third]), false);
+    stage.host.turn();
+    let (two, three) = (joint(BOTH), joint(&[LEFT, RIGHT, third]));
+    assert_ne!(two, three);
+    assert!(
+        stage.trouble(&two).contains("b/right, which names other groups"),
+        "{}",
+        stage.trouble(&two)
+    );
+    assert!(
+        stage.trouble(&three).contains("a/left, which names other groups"),
+        "{}",
+        stage.trouble(&three)
+    );
+    assert_eq!((stage.phase(&two), stage.phase(&three)), (None, None));
+    // By annotations alone it is the same.
+    let mut stage = with_nodes(4);
+    stage.see(marked(RIGHT, 0, 1, &[RIGHT, third]));
+    stage.see(marked(LEFT, 0, 1, BOTH));
+    assert!(
+        stage.trouble(&two).contains("b/right, which names other groups"),
+        "{}",
+        stage.trouble(&two)
+    );
+    // Who thinks again starts.
+    stage.see(marked(RIGHT, 0, 1, BOTH));
+    assert!(stage.is_admitted(&two), "{:?}: {}", stage.phase(&two), stage.trouble(&two));
+}
+
+#[tokio::test]
+async fn a_list_that_changes_while_it_waits_counts_at_once() {
+    let mut stage = with_nodes(2);
+    show_all(&mut stage);
+    stage.host.turn();
+    let name = joint(BOTH);
+    assert_eq!(stage.phase(&name), Some(&Phase::Waiting));
+    stage.see(record(LEFT, 2, &[]));
+    assert!(stage.is_admitted("a/left.koordinator"), "it starts by itself");
+    assert_eq!(seats(&stage, &name), 0);
+    assert!(
+        stage.trouble(&name).contains("a/left, which does not say so"),
+        "{}",
+        stage.trouble(&name)
+    );
+}
+
+#[tokio::test]
+async fn who_lost_the_other_group_while_it_waited_waits_on() {
+    let mut stage = with_nodes(2);
+    show_all(&mut stage);
+    stage.host.turn();
+    let name = joint(BOTH);
+    stage.show(record(RIGHT, 1, BOTH), true);
+    stage.see_gone(member(RIGHT, 0));
+    assert!(
+        stage.trouble(&name).contains("b/right, which does not exist"),
+        "{}",
+        stage.trouble(&name)
+    );
+    stage.see(node("n2"));
+    assert_eq!(seats(&stage, &name), 0, "half of it started");
+    stage.show(record(RIGHT, 1, BOTH), false);
+    stage.see(member(RIGHT, 0));
+    assert!(stage.is_admitted(&name), "{:?}: {}", stage.phase(&name), stage.trouble(&name));
+}
+
+#[tokio::test]
+async fn a_group_that_is_deleted_while_all_run_finds_its_seats_when_it_is_made_again() {
+    let mut stage = runs();
+    let name = joint(BOTH);
+    stage.show(record(RIGHT, 1, BOTH), true);
+    stage.see_gone(on(member(RIGHT, 0), "n2"));
+    assert!(stage.is_running(&name), "{:?}", stage.phase(&name));
+    assert_eq!(seats(&stage, &name), 3);
+    // A member of the other is made again meanwhile.
+    stage.see_gone(on(member(LEFT, 1), "n1"));
+    stage.see(member(LEFT, 2));
+    assert_eq!(stage.told_to(&name, "a/left-2").as_deref(), Some("n1"));
+    stage.show(record(RIGHT, 1, BOTH), false);
+    stage.see(member(RIGHT, 1));
+    assert_eq!(stage.told_to(&name, "b/right-1").as_deref(), Some("n2"));
+}
+
+#[tokio::test]
+async fn what_has_started_together_stays_together_whatever_is_said_then() {
+    let mut stage = runs();
+    let name = joint(BOTH);
+    stage.show(record(LEFT, 2, &[]), false);
+    stage.show(record(RIGHT, 1, &[RIGHT, "c/third"]), false);
+    stage.see(on(member(RIGHT, 0), "n2"));
+    assert!(stage.is_running(&name), "{:?}", stage.phase(&name));
+    assert_eq!(seats(&stage, &name), 3);
+    let of: Vec<usize> = ["a/left.koordinator", "b/right.koordinator"]
+        .map(|alone| stage.host.gangs.get(alone).map_or(0, |record| record.pods.len()))
+        .into();
+    assert_eq!(of, [0, 0]);
+}
+
+#[tokio::test]
+async fn what_has_started_alone_is_not_stopped_when_it_names_others() {
+    let mut stage = with_nodes(2);
+    stage.show(record(LEFT, 2, &[]), false);
+    stage.show(on(member(LEFT, 0), "n0"), false);
+    stage.see(on(member(LEFT, 1), "n1"));
+    assert!(stage.is_running("a/left.koordinator"));
+    stage.show(record(RIGHT, 1, BOTH), false);
+    stage.show(member(RIGHT, 0), false);
+    stage.see(record(LEFT, 2, BOTH));
+    stage.see(on(member(LEFT, 1), "n1"));
+    assert!(stage.is_running("a/left.koordinator"));
+    assert_eq!(stage.phase(&joint(BOTH)), None);
+    // One that is made again joins those that run.
+    stage.see_gone(on(member(LEFT, 1), "n1"));
+    stage.see(member(LEFT, 2));
+    assert_eq!(stage.told_to("a/left.koordinator", "a/left-2").as_deref(), Some("n1"));
+}
+
+/// The object of a gang that was given its seats, as the server keeps it.
+fn recorded() -> Value {
+    let mut stage = with_nodes(3);
+    show_all(&mut stage);
+    stage.host.turn();
+    let name = joint(BOTH);
+    let (_, gang) = stage.gang(&name).expect("taken in");
+    let placement = stage.host.placement(gang);
+    let object = stage.host.gang_object(&name).expect("Muster makes its object");
+    let mut object = serde_json::to_value(object).expect("plain");
+    object["status"] = json!({"placement": placement, "groups": [LEFT, RIGHT]});
+    object
+}
+
+#[tokio::test]
+async fn who_leads_next_binds_the_rest_of_every_group() {
+    let mut object = recorded();
+    object["apiVersion"] = json!("muster.sh/v1alpha1");
+    object["kind"] = json!("Gang");
+    let of = |role: &str| {
+        let all = object["status"]["placement"].as_array().expect("a list").iter();
+        let mine = all.filter(|one| one["role"] == role);
+        mine.map(|one| one["node"].as_str().expect("a node").to_owned()).collect::<Vec<_>>()
+    };
+    let (left, right) = (of("left-member"), of("right-member"));
+    assert_eq!((left.len(), right.len()), (2, 1));
+    let name = joint(BOTH);
+    // One is bound, and so the gang goes on; also where the groups say something else by now.
+    for lists in [BOTH, &[]] {
+        let mut stage = with_nodes(3);
+        stage.show(object.clone(), false);
+        stage.show(record(LEFT, 2, lists), false);
+        stage.show(record(RIGHT, 1, lists), false);
+        stage.show(on(member(LEFT, 0), &left[0]), false);
+        stage.show(member(LEFT, 1), false);
+        stage.show(member(RIGHT, 0), false);
+        stage.host.turn();
+        assert!(stage.is_running(&name), "{lists:?}: {:?}", stage.phase(&name));
+        assert_eq!(stage.told_to(&name, "a/left-1"), Some(left[1].clone()), "{lists:?}");
+        assert_eq!(stage.told_to(&name, "b/right-0"), Some(right[0].clone()), "{lists:?}");
+    }
+}
+
+#[tokio::test]
+async fn half_of_it_without_a_record_is_stopped_and_starts_over_as_a_whole() {
+    let mut stage = with_nodes(3);
+    stage.show(record(LEFT, 2, BOTH), false);
+    stage.show(record(RIGHT, 1, BOTH), false);
+    stage.show(on(member(LEFT, 0), "n0"), false);
+    stage.show(on(member(LEFT, 1), "n1"), false);
+    stage.show(member(RIGHT, 0), false);
+    stage.host.turn();
+    assert_eq!(stage.phase(&joint(BOTH)), Some(&Phase::Stopping));
+}
+
+#[tokio::test]
+async fn each_group_is_told_of_its_own_members() {
+    let mut stage = runs();
+    let name = joint(BOTH);
+    let said = |stage: &HostFixture| {
+        let state = State::Running { running: 3, succeeded: 0, failed: 0 };
+        let patches =
+            stage.host.group_patches(&name, |of| Some(stage.host.state_for(&name, of, &state)));
+        let one = |(_, object, patch): (_, String, muster_api::dialects::StatusPatch)| {
+            let status = &patch.patch["status"];
+            let count = |of: &str| status[of].as_u64().unwrap_or_default();
+            let phase = status["phase"].as_str().unwrap_or_default().to_owned();
+            (object, phase, count("running"), count("succeeded"))
+        };
+        patches.into_iter().map(one).collect::<Vec<_>>()
+    };
+    let row = |object: &str, phase: &str, running, done| {
+        (object.to_owned(), phase.to_owned(), running, done)
+    };
+    assert_eq!(said(&stage), [row("left", "Running", 2, 0), row("right", "Running", 1, 0)]);
+    stage.see(ended(on(member(RIGHT, 0), "n2"), "Succeeded"));
+    assert_eq!(said(&stage), [row("left", "Running", 2, 0), row("right", "Finished", 0, 1)]);
+    assert_eq!(seats(&stage, &name), 2, "who is done has left its seat");
+    for at in 0..2 {
+        stage.see(ended(on(member(LEFT, at), &format!("n{at}")), "Succeeded"));
+    }
+    assert_eq!(stage.phase(&name), None);
+    let over = stage.host.final_group_patches(&name);
+    let counts: Vec<&Value> =
+        over.iter().map(|(_, _, patch)| &patch.patch["status"]["succeeded"]).collect();
+    assert_eq!(counts, [2, 1]);
+}
+
+#[tokio::test]
+async fn groups_named_in_an_annotation_are_pulled_into_no_gang() {
+    let name = joint(BOTH);
+    // The tenant of the first namespace has a gang of its own under the name, and lists the other group on it.
+    let mut forged = recorded();
+    forged["apiVersion"] = json!("muster.sh/v1alpha1");
+    forged["kind"] = json!("Gang");
+    assert!(forged["metadata"]["annotations"]["muster.sh/groups"].is_string(), "for people");
+    forged["status"].as_object_mut().expect("a status").remove("groups");
+    let mut stage = with_nodes(3);
+    stage.show(forged, false);
+    stage.show(record(RIGHT, 1, &[]), false);
+    stage.show(member(RIGHT, 0), false);
+    stage.host.turn();
+    assert!(stage.is_admitted("b/right.koordinator"), "{:?}", stage.phase("b/right.koordinator"));
+    assert!(stage.host.gangs.get(&name).is_none(), "an annotation makes a gang of two namespaces");
+}
+
+#[tokio::test]
+async fn groups_are_not_joined_by_pods_that_are_on_nodes_by_hand() {
+    for before_start in [true, false] {
+        let mut stage = with_nodes(3);
+        if !before_start {
+            stage.host.turn();
+        }
+        stage.show(record(LEFT, 1, BOTH), false);
+        stage.show(on(member(LEFT, 0), "n0"), false);
+        stage.show(record(RIGHT, 1, &[]), false);
+        stage.host.turn();
+        stage.see(member(RIGHT, 0));
+        assert!(
+            stage.is_admitted("b/right.koordinator"),
+            "{:?}",
+            stage.phase("b/right.koordinator")
+        );
+        assert_eq!(stage.phase(&joint(BOTH)), None, "one of them has not agreed");
+    }
+}
+
+#[tokio::test]
+async fn a_gang_cannot_be_called_as_one_of_several_groups() {
+    let mut stage = with_nodes(1);
+    let mut pod = alone("one");
+    pod["metadata"]["annotations"] =
+        json!({"muster.sh/gang": "left.0.joined", "muster.sh/gang-size": "1"});
+    stage.see(pod);
+    assert_eq!(stage.phase("team/left.0.joined"), None);
+    assert!(stage.trouble("team/left.0.joined").contains("several groups"));
+}

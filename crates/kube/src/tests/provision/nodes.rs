@@ -1,0 +1,326 @@
+//! Nodes that were bought, and what others do to them.
+
+use std::collections::BTreeSet;
+
+use muster_api::pod::GpuNames;
+use muster_core::gang::Phase;
+use muster_core::id::ClaimId;
+use muster_core::order::{Claim, ClaimState};
+use serde_json::{Value, json};
+
+use crate::run::Config;
+use crate::tests::fixture::HostFixture;
+use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool};
+use crate::tests::schedule::cases::{TRAIN, assembling, on};
+
+fn tainted(mut node: Value, key: &str) -> Value {
+    node["spec"]["taints"] = json!([{"key": key, "effect": "NoSchedule"}]);
+    node
+}
+
+fn stranger(name: &str, gpus: u32, node: &str) -> Value {
+    let mut pod = on(alone(name), node);
+    pod["spec"]["schedulerName"] = json!("other");
+    let amounts = json!({"nvidia.com/gpu": gpus.to_string()});
+    pod["spec"]["containers"][0]["resources"] = json!({"limits": amounts, "requests": amounts});
+    pod
+}
+
+#[tokio::test]
+async fn a_taint_that_passes_does_not_roll_an_order_back() {
+    let (mut stage, claims) = assembling(2);
+    let order = stage.order(TRAIN);
+    stage.see(tainted(bought(claims[0]), "node.cilium.io/agent-not-ready"));
+    stage.see(bought(claims[1]));
+    assert_eq!(stage.order(TRAIN), order, "{:?}", stage.phase(TRAIN));
+    stage.see(bought(claims[0]));
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+}
+
+#[tokio::test]
+async fn a_taint_that_members_tolerate_is_not_waited_for() {
+    let mut stage = HostFixture::new();
+    stage.see(pool());
+    stage.show(job("train", 1), false);
+    let mut tolerant = pod("train-0", of_job("train"));
+    tolerant["spec"]["tolerations"] = json!([{"key": "nvidia.com/gpu", "operator": "Exists"}]);
+    stage.see(tolerant);
+    let claims = stage.claims();
+    stage.see(tainted(bought(claims[0]), "nvidia.com/gpu"));
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+}
+
+#[tokio::test]
+async fn a_stranger_on_a_bought_node_does_not_make_it_less_than_was_bought() {
+    let mut stage = HostFixture::new();
+    let mut warm = pool();
+    warm["spec"]["warm"] = json!({"nodes": 1});
+    stage.see(warm);
+    let claim = stage.claims()[0];
+    stage.see(bought(claim));
+    let is_ready = |stage: &HostFixture| stage.host.world.claims().values().all(Claim::is_ready);
+    assert!(is_ready(&stage));
+    stage.see(stranger("other", 1, &format!("node-{claim}")));
+    assert!(is_ready(&stage), "{:?}", stage.host.world.claims());
+    // What the stranger has is not given away.
+    stage.show(job("train", 1), false);
+    stage.see(pod("train-0", of_job("train")));
+    assert!(
+        !matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })),
+        "{:?}",
+        stage.phase(TRAIN)
+    );
+}
+
+/// A node that shows so many network adapters.
+fn with_adapters(mut node: Value, count: u32) -> Value {
+    node["status"]["allocatable"]["vpc.amazonaws.com/efa"] = json!(count.to_string());
+    node
+}
+
+/// A pool of which every node has four of them.
+fn pool_with_adapters() -> Value {
+    let mut pool = pool();
+    pool["spec"]["offerings"][0]["allocatable"]["vpc.amazonaws.com/efa"] = json!(4);
+    pool
+}
+
+#[tokio::test]
+async fn network_adapters_that_come_after_the_gpus_are_waited_for() {
+    let mut stage = HostFixture::new();
+    stage.see(pool_with_adapters());
+    stage.show(job("train", 1), false);
+    let mut wants = pod("train-0", of_job("train"));
+    for list in ["limits", "requests"] {
+        wants["spec"]["containers"][0]["resources"][list]["vpc.amazonaws.com/efa"] = json!("4");
+    }
+    stage.see(wants);
+    let (order, claim) = (stage.order(TRAIN), stage.claims()[0]);
+    for few in [bought(claim), with_adapters(bought(claim), 0), with_adapters(bought(claim), 3)] {
+        stage.see(few);
+        assert_eq!(stage.order(TRAIN), order, "{:?}", stage.phase(TRAIN));
+        let state = stage.host.world.claims()[&ClaimId(claim)].state;
+        assert!(matches!(state, ClaimState::Registered(_)), "{state:?}");
+    }
+    stage.see(with_adapters(bought(claim), 4));
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+}
+
+#[tokio::test]
+async fn adapters_that_a_stranger_has_are_there() {
+    let mut stage = HostFixture::new();
+    let mut warm = pool_with_adapters();
+    warm["spec"]["warm"] = json!({"nodes": 1});
+    stage.see(warm);
+    let claim = stage.claims()[0];
+    stage.see(with_adapters(bought(claim), 4));
+    let mut other = stranger("other", 0, &format!("node-{claim}"));
+    let amounts = json!({"vpc.amazonaws.com/efa": "3"});
+    other["spec"]["containers"][0]["resources"] = json!({"limits": amounts, "requests": amounts});
+    stage.see(other);
+    let world = &stage.host.world;
+    assert!(world.claims()[&ClaimId(claim)].is_ready(), "{:?}", world.claims());
+    let node = world.node_named(&format!("node-{claim}")).and_then(|node| world.node(node));
+    let free = &world.class(node.expect("seen").class).allocatable;
+    let left = free.iter().find(|(of, _)| world.names().name(*of) == "vpc.amazonaws.com/efa");
+    assert_eq!(left.map(|(_, amount)| amount), Some(1), "and are not given away");
+}
+
+#[tokio::test]
+async fn nodes_that_were_bought_alike_are_alike_and_nothing_stays_of_those_that_went() {
+    let (mut stage, claims) = assembling(2);
+    claims.iter().for_each(|claim| stage.see(bought(*claim)));
+    let class_of = |stage: &HostFixture, claim: u32| {
+        let node = stage.host.world.node_named(&format!("node-{claim}")).expect("seen");
+        stage.host.world.node(node).expect("there").class
+    };
+    assert_eq!(class_of(&stage, claims[0]), class_of(&stage, claims[1]));
+    stage.see_gone(bought(claims[0]));
+    assert_eq!(stage.host.seen_nodes.len(), 1);
+}
+
+#[tokio::test]
+async fn gpus_by_other_names_and_more_than_can_be_told_apart() {
+    let gpus = GpuNames { others: BTreeSet::from(["example.com/accelerator".to_owned()]) };
+    let mut stage = HostFixture::with(&Config { gpus, ..Config::default() });
+    let mut other = node("other");
+    other["status"]["allocatable"] =
+        json!({"cpu": "8", "pods": "9", "example.com/accelerator": "4"});
+    let mut many = node("many");
+    many["status"]["allocatable"]["nvidia.com/gpu"] = json!("80");
+    stage.show(other, false);
+    stage.see(many);
+    let mut by_name = pool();
+    by_name["spec"]["offerings"][0]["allocatable"]["example.com/accelerator"] = json!(4);
+    stage.see(by_name);
+    let listed = &stage.host.world.pools().iter().next().expect("seen").1.offerings[0].spec;
+    assert!(!listed.allocatable.contains_key("example.com/accelerator"), "{listed:?}");
+    let gpus = |name: &str| {
+        let node = stage.host.world.node_named(name).and_then(|node| stage.host.world.node(node));
+        node.map(|node| stage.host.world.class(node.class).gpus)
+    };
+    assert_eq!((gpus("other"), gpus("many")), (Some(4), Some(64)));
+}
+
+/// A node that somebody wrote something on.
+fn noted(mut node: Value, idle_since: &str) -> Value {
+    node["metadata"]["annotations"] = json!({"muster.sh/idle-since": idle_since});
+    node
+}
+
+fn idle_since(stage: &HostFixture, name: &str) -> Option<i64> {
+    let node = stage.host.world.node_named(name).and_then(|node| stage.host.world.node(node));
+    node.map(|node| node.idle_since.0)
+}
+
+#[tokio::test]
+async fn who_leads_next_counts_on_since_when_a_node_is_idle() {
+    let mut stage = HostFixture::new();
+    let mut patient = pool();
+    patient["spec"]["idleAfter"] = json!("1h");
+    stage.show(patient, false);
+    for id in [7, 8] {
+        stage.show(claim(id), false);
+    }
+    stage.show(noted(bought(7), "2026-11-01T10:00:00.250Z"), false);
+    stage.show(noted(bought(8), "yesterday"), false);
+    stage.host.turn();
+    let released = |stage: &HostFixture, id| stage.host.world.claims()[&ClaimId(id)].releasing;
+    assert_eq!(idle_since(&stage, "node-7"), Some(1_793_527_200_250));
+    assert!(released(&stage, 7), "its hour was over long ago");
+    assert!(!released(&stage, 8), "what cannot be read says nothing");
+}
+
+#[tokio::test]
+async fn a_node_that_somebody_is_on_is_not_idle_whatever_is_written_on_it() {
+    let mut stage = HostFixture::new();
+    stage.show(pool(), false);
+    stage.show(claim(7), false);
+    stage.show(noted(bought(7), "2026-11-01T10:00:00Z"), false);
+    stage.show(job("train", 1), false);
+    stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
+    stage.host.turn();
+    assert!(!stage.host.world.claims()[&ClaimId(7)].releasing);
+    stage.see_gone(on(pod("train-0", of_job("train")), "node-7"));
+    let now = jiff::Timestamp::now().as_millisecond();
+    assert!(idle_since(&stage, "node-7").is_some_and(|since| now - since < 60_000));
+}
+
+#[tokio::test]
+async fn a_claim_is_as_old_as_its_object_also_for_who_has_not_asked_for_it() {
+    let mut stage = HostFixture::new();
+    stage.show(pool(), false);
+    let mut stuck = claim(7);
+    stuck["metadata"]["creationTimestamp"] = json!("2026-11-01T10:00:00Z");
+    stuck["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-11-01T10:01:00Z");
+    stage.show(stuck, false);
+    stage.host.turn();
+    let found = &stage.host.world.claims()[&ClaimId(7)];
+    assert_eq!((found.requested.0, found.since.0), (1_793_527_200_000, 1_793_527_260_000));
+    assert!(found.releasing, "no machine takes that long to join");
+}
+
+/// A bought node that is idle, and whose idle time is over at once.
+fn idle(pool: Value) -> HostFixture {
+    let mut stage = HostFixture::new();
+    stage.show(pool, false);
+    stage.show(claim(7), false);
+    stage.show(noted(bought(7), "2026-11-01T10:00:00Z"), false);
+    stage
+}
+
+fn is_released(stage: &HostFixture, id: u32) -> bool {
+    stage.host.world.claims().get(&ClaimId(id)).is_none_or(|claim| claim.releasing)
+}
+
+#[tokio::test]
+async fn a_node_that_only_others_use_is_not_idle_until_they_are_gone() {
+    let mut patient = pool();
+    patient["spec"]["idleAfter"] = json!("1h");
+    let mut stage = idle(patient);
+    stage.show(stranger("other", 1, "node-7"), false);
+    stage.host.turn();
+    assert!(!is_released(&stage, 7), "it was taken away under somebody");
+    stage.see_gone(stranger("other", 1, "node-7"));
+    assert!(!is_released(&stage, 7));
+    let now = jiff::Timestamp::now().as_millisecond();
+    assert!(idle_since(&stage, "node-7").is_some_and(|since| now - since < 60_000));
+}
+
+#[tokio::test]
+async fn pods_that_come_with_a_node_do_not_keep_it() {
+    let mut of_set = stranger("agent", 0, "node-7");
+    of_set["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "a", "controller": true,
+    }]);
+    let mut of_file = stranger("proxy", 0, "node-7");
+    of_file["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "1"});
+    let mut over = stranger("over", 1, "node-7");
+    over["status"]["phase"] = json!("Succeeded");
+    let mut stage = idle(pool());
+    [of_set, of_file, over].into_iter().for_each(|pod| stage.show(pod, false));
+    stage.host.turn();
+    assert!(is_released(&stage, 7));
+}
+
+#[tokio::test]
+async fn nodes_are_not_bought_to_be_stopped_where_nobody_can_stop_them() {
+    let mut stage = HostFixture::new();
+    let mut stopped = pool();
+    stopped["spec"]["warm"] = json!({"nodes": 1, "stopped": 2});
+    stopped["spec"]["offerings"][0]["startTime"] = json!("5s");
+    stage.see(stopped);
+    assert_eq!(stage.claims().len(), 1, "they would be paid for, and used by nobody");
+}
+
+#[tokio::test]
+async fn a_claim_is_given_back_as_what_it_is_whatever_its_pool_says_now() {
+    let mut other = pool();
+    other["spec"]["provider"] = json!({"provisioningRequest": {"className": "check.example.com"}});
+    let mut stage = HostFixture::new();
+    stage.show(other, false);
+    stage.show(claim(7), false);
+    stage.show(bought(7), false);
+    stage.host.turn();
+    assert!(!stage.host.is_of_autoscaler(ClaimId(7)), "its NodeClaim would be left behind");
+}
+
+/// A node of an autoscaler that Muster holds for a claim.
+fn held(id: u32) -> Value {
+    let mut node = bought(id);
+    node["metadata"]["labels"]["muster.sh/claim"] = json!(null);
+    node["metadata"]["labels"].as_object_mut().expect("labels").retain(|_, value| !value.is_null());
+    node["metadata"]["annotations"] = json!({
+        "muster.sh/claim": id.to_string(), "muster.sh/pool": "gpu",
+        "muster.sh/offering": "gpu8/zone-a/on-demand",
+    });
+    node
+}
+
+#[tokio::test]
+async fn a_node_of_an_autoscaler_is_held_while_its_pool_is_away() {
+    let mut stage = HostFixture::new();
+    stage.show(held(7), false);
+    stage.show(job("train", 1), false);
+    stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
+    stage.host.turn();
+    let node = stage.host.world.node_named("node-7").and_then(|node| stage.host.world.node(node));
+    assert_eq!(node.and_then(|node| node.claim), Some(ClaimId(7)));
+    assert!(!stage.host.ordered_writes.is_busy("node node-7"), "it was let go under somebody");
+    assert!(stage.host.is_of_autoscaler(ClaimId(7)), "and would be removed as what it is not");
+}
+
+#[tokio::test]
+async fn who_is_seen_on_a_node_in_the_turn_that_the_node_is_seen_has_its_room() {
+    for waiting in ["a-waits", "z-waits"] {
+        let mut stage = HostFixture::new();
+        stage.see(alone(waiting));
+        stage.show(node("n0"), false);
+        stage.show(on(alone("m-runs"), "n0"), false);
+        stage.host.turn();
+        let name = |pod: &str| format!("team/{pod}.pod");
+        let phases = [waiting, "m-runs"].map(|pod| stage.phase(&name(pod)).cloned());
+        assert!(matches!(phases[0], Some(Phase::Waiting)), "{phases:?}");
+        assert!(matches!(phases[1], Some(Phase::Running { .. })), "{phases:?}");
+    }
+}

@@ -1,0 +1,372 @@
+//! What the host makes of what it is shown.
+
+use muster_api::dialects::Dialect;
+use muster_api::workloads::WorkloadKind;
+use muster_core::gang::Phase;
+use muster_core::time::Span;
+use serde_json::{Value, json};
+
+use crate::cache::kinds::KindRole;
+use crate::cache::store::Store;
+use crate::effects::outcome::Outcome;
+use crate::run::Config;
+use crate::tests::fixture::HostFixture;
+use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool, spec};
+
+fn done(mut pod: Value) -> Value {
+    pod["status"]["phase"] = json!("Succeeded");
+    pod
+}
+
+pub(crate) fn on(mut pod: Value, node: &str) -> Value {
+    pod["spec"]["nodeName"] = json!(node);
+    pod
+}
+
+fn elastic_job() -> Value {
+    json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob",
+        "metadata": {"name": "train", "namespace": "team", "uid": "train"},
+        "spec": {
+            "elasticPolicy": {"minReplicas": 1, "maxReplicas": 8},
+            "pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": {"spec": spec()}}},
+        },
+    })
+}
+
+#[tokio::test]
+async fn an_elastic_job_that_is_done_is_nobodys_gang() {
+    let mut stage = HostFixture::new();
+    stage.see(pool());
+    stage.see(elastic_job());
+    let of = ("kubeflow.org/v1", "PyTorchJob", "train");
+    for (at, name) in ["a", "b"].into_iter().enumerate() {
+        let node_name = format!("n{at}");
+        stage.show(node(&node_name), false);
+        stage.show(on(pod(name, of), &node_name), false);
+    }
+    stage.host.turn();
+    let name = "team/train.pytorchjob";
+    assert!(matches!(stage.phase(name), Some(Phase::Running { .. })), "{:?}", stage.phase(name));
+    for (at, name) in ["a", "b"].into_iter().enumerate() {
+        stage.show(done(on(pod(name, of), &format!("n{at}"))), false);
+    }
+    stage.host.turn();
+    assert_eq!(stage.phase(name), None);
+    // Its operator writes that down, and its pods are kept.
+    let mut over = elastic_job();
+    over["status"] = json!({"conditions": [{"type": "Succeeded", "status": "True"}]});
+    stage.see(over);
+    assert_eq!(stage.phase(name), None);
+    assert!(stage.host.world.orders().is_empty(), "a node is bought for nobody");
+    assert!(stage.host.requeued.is_empty(), "it was taken in again and again");
+}
+
+/// A Job whose order assembles, and the claims that were asked for.
+pub(crate) fn assembling(pods: u32) -> (HostFixture, Vec<u32>) {
+    let mut stage = HostFixture::new();
+    stage.see(pool());
+    stage.show(job("train", pods), false);
+    for at in 0..pods {
+        stage.show(pod(&format!("train-{at}"), of_job("train")), false);
+    }
+    stage.host.turn();
+    let claims = stage.claims();
+    assert_eq!(claims.len(), pods as usize, "{:?}", stage.phase(TRAIN));
+    (stage, claims)
+}
+
+pub(crate) const TRAIN: &str = "team/train.job";
+
+#[tokio::test]
+async fn a_gang_that_loses_a_member_while_its_order_assembles_gives_the_order_up() {
+    let (mut stage, claims) = assembling(4);
+    let order = stage.order(TRAIN).expect("it has an order");
+    stage.see_gone(pod("train-3", of_job("train")));
+    claims.iter().for_each(|claim| stage.show(bought(*claim), false));
+    stage.host.turn();
+    // Three of four are no gang: nobody starts, and nothing is held for them.
+    assert!(!matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. } | Phase::Assembling(_))));
+    assert!(!stage.host.world.orders().contains_key(&order), "its order is held for ever");
+    stage.see(pod("train-3", of_job("train")));
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+}
+
+#[tokio::test]
+async fn a_gang_that_grows_while_its_order_assembles_is_planned_as_what_it_is() {
+    let (mut stage, claims) = assembling(4);
+    stage.show(job("train", 8), false);
+    for at in 4..8 {
+        stage.show(pod(&format!("train-{at}"), of_job("train")), false);
+    }
+    stage.host.turn();
+    claims.iter().for_each(|claim| stage.show(bought(*claim), false));
+    stage.host.turn();
+    let (_, gang) = stage.gang(TRAIN).expect("it waits");
+    assert_eq!(gang.spec.roles[0].min, 8);
+    assert!(matches!(gang.phase, Phase::Assembling(_)), "started in part: {:?}", gang.phase);
+    let new: Vec<u32> = stage.claims().into_iter().filter(|id| !claims.contains(id)).collect();
+    assert_eq!(new.len(), 4, "what was bought is of use");
+    new.iter().for_each(|claim| stage.show(bought(*claim), false));
+    stage.host.turn();
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+}
+
+#[tokio::test]
+async fn an_order_goes_on_while_only_where_its_gang_may_go_changes() {
+    let (mut stage, _) = assembling(2);
+    let order = stage.order(TRAIN);
+    for at in 0..2 {
+        let mut picky = pod(&format!("train-{at}"), of_job("train"));
+        picky["spec"]["nodeSelector"] = json!({"topology.kubernetes.io/zone": "zone-a"});
+        stage.show(picky, false);
+    }
+    stage.host.turn();
+    assert_eq!(stage.order(TRAIN), order);
+}
+
+#[tokio::test]
+async fn a_gang_that_comes_to_nothing_does_not_keep_the_host_from_others() {
+    let mut stage = HostFixture::new();
+    stage.host.turn();
+    // Told again and again that something is up with it, in the same turn.
+    for _ in 0..3 {
+        stage.host.requeue_after(&TRAIN.into());
+    }
+    assert_eq!(stage.host.requeued.len(), 1);
+    stage.handle_outcome(Outcome::RequeueAfterLimit(TRAIN.into()));
+    assert!(stage.host.requeued.is_empty());
+}
+
+#[tokio::test]
+async fn names_of_other_systems_become_names_of_gangs_and_roles() {
+    let mut stage = HostFixture::new();
+    stage.show(node("n"), false);
+    let mut one = alone("one");
+    one["metadata"]["annotations"] =
+        json!({"muster.sh/gang": "My_Gang", "muster.sh/gang-size": "1"});
+    one["metadata"]["labels"] = json!({"muster.sh/role": "Worker_A"});
+    stage.see(one);
+    let record = stage.host.gangs.names().next().expect("a gang").clone();
+    let object = stage.host.gang_object(&record).expect("Muster makes its object");
+    let name = object.metadata.name.clone().unwrap_or_default();
+    assert!(name.starts_with("my-gang-"), "{name}");
+    let role = object.data["spec"]["roles"][0]["name"].as_str().unwrap_or_default().to_owned();
+    assert!(role.starts_with("worker-a-"), "{role}");
+    // What is written down is found again.
+    let (_, gang) = stage.gang(&record).expect("taken in");
+    assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
+    let mut object = serde_json::to_value(object).expect("plain");
+    object["status"] = json!({"placement": [{"role": role, "node": "n", "members": 1}]});
+    stage.show(object, false);
+    assert_eq!(stage.host.recorded(&record).map(|sitting| sitting.len()), Some(1));
+}
+
+/// Two pods that say they are a gang.
+fn show_pair(stage: &mut HostFixture) {
+    for name in ["a", "b"] {
+        let mut member = alone(name);
+        member["metadata"]["annotations"] =
+            json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
+        stage.show(member, false);
+    }
+}
+
+#[tokio::test]
+async fn only_the_status_of_a_gang_says_where_its_members_go() {
+    let mut stage = HostFixture::new();
+    stage.show(node("n0"), false);
+    stage.show(node("n1"), false);
+    show_pair(&mut stage);
+    stage.host.turn();
+    let record = stage.host.gangs.names().next().expect("a gang").clone();
+    let (id, gang) = stage.gang(&record).expect("taken in");
+    assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
+    // It is made when it is recorded, so it is made once.
+    assert!(stage.host.gangs_without_object.is_empty());
+    let placement = stage.host.placement(stage.host.world.gang(id).expect("taken in"));
+    let object = stage.host.gang_object(&record).expect("Muster makes its object");
+    let object = serde_json::to_value(object).expect("plain");
+    let recorded = |stage: &mut HostFixture, status: Option<Value>| {
+        let mut object = object.clone();
+        let said = json!(placement).to_string();
+        object["metadata"]["annotations"]["muster.sh/placement"] = json!(said);
+        if let Some(status) = status {
+            object["status"] = status;
+        }
+        stage.show(object, false);
+        let all = stage.host.recorded(&record).unwrap_or_default();
+        all.iter().map(|one| one.members).sum::<u16>()
+    };
+    assert_eq!(recorded(&mut stage, Some(json!({"placement": placement}))), 2);
+    assert_eq!(recorded(&mut stage, Some(json!({"phase": "Waiting"}))), 0);
+    let elsewhere = json!({"placement": [{"role": "worker", "node": "gone", "members": 2}]});
+    assert_eq!(recorded(&mut stage, Some(elsewhere)), 0);
+    assert_eq!(recorded(&mut stage, None), 0, "an annotation is believed");
+}
+
+#[tokio::test]
+async fn a_gang_that_has_to_wait_has_its_object_at_once() {
+    let mut stage = HostFixture::new();
+    show_pair(&mut stage);
+    stage.host.turn();
+    let record = stage.host.gangs.names().next().expect("a gang").clone();
+    assert_eq!(stage.phase(&record), Some(&Phase::Waiting));
+    assert!(
+        stage.host.gangs_without_object.is_empty() && stage.host.ordered_writes.is_busy(&record)
+    );
+}
+
+#[tokio::test]
+async fn a_gang_that_stays_bound_in_part_starts_over_as_a_whole() {
+    let patient = Config { bind_timeout: Span::mins(5), ..Config::default() };
+    let mut stage = HostFixture::with(&patient);
+    stage.show(node("n0"), false);
+    stage.show(node("n1"), false);
+    show_pair(&mut stage);
+    stage.host.turn();
+    let name = "team/pair";
+    stage.handle_outcome(Outcome::PlacementWritten(name.into()));
+    let record = stage.host.gangs.get(name).expect("a gang");
+    let seats: Vec<_> =
+        record.assigned_nodes.iter().map(|(pod, node)| (pod.clone(), node.clone())).collect();
+    assert_eq!(seats.len(), 2, "both are told where to go");
+    let mut bound = on(alone("a"), &seats[0].1);
+    bound["metadata"]["annotations"] =
+        json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
+    stage.see(bound);
+    stage.see_gone(alone("b"));
+    assert!(matches!(stage.phase(name), Some(Phase::Admitted { .. })), "{:?}", stage.phase(name));
+    stage.host.config.bind_timeout = Span::ZERO;
+    stage.host.turn();
+    assert_eq!(stage.phase(name), Some(&Phase::Stopping));
+}
+
+/// Whether all claims are given back, which takes as long as their pool lets them idle.
+async fn until_released(stage: &mut HostFixture) {
+    let is_kept =
+        |stage: &HostFixture| stage.host.world.claims().values().any(|one| !one.releasing);
+    let within = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while is_kept(stage) {
+        assert!(std::time::Instant::now() < within, "kept: {:?}", stage.host.world.claims());
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        stage.host.world_changed = true;
+        stage.host.turn();
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_asked_of_a_pool_that_is_gone_and_what_it_has_is_given_back() {
+    let mut stage = HostFixture::new();
+    let mut warm = pool();
+    warm["spec"]["warm"] = json!({"nodes": 2});
+    stage.see(warm.clone());
+    assert_eq!(stage.claims().len(), 2);
+    stage.see_gone(warm);
+    until_released(&mut stage).await;
+    stage.show(job("train", 1), false);
+    stage.see(pod("train-0", of_job("train")));
+    assert_eq!(stage.order(TRAIN), None, "it is asked for more");
+}
+
+#[tokio::test]
+async fn claims_that_no_pool_lists_are_found_and_given_back() {
+    let mut stage = HostFixture::new();
+    let mut smaller = pool();
+    smaller["spec"]["offerings"][0]["zone"] = json!("zone-b");
+    stage.show(smaller, false);
+    stage.show(claim(7), false);
+    stage.show(bought(7), false);
+    let mut lost = claim(8);
+    lost["metadata"]["labels"]["muster.sh/pool"] = json!("unheard-of");
+    stage.show(lost, false);
+    stage.host.turn();
+    assert_eq!(stage.claims(), [7, 8], "they cost money, and nobody knows of them");
+    until_released(&mut stage).await;
+}
+
+#[tokio::test]
+async fn half_a_gang_does_not_start_because_its_kind_is_new_to_the_server() {
+    let new = KindRole::Workload(WorkloadKind::PyTorchJob);
+    let mut stage = HostFixture::watching(&Config::default(), |interest| interest != new);
+    stage.show(node("n0"), false);
+    stage.see(pod("a", ("kubeflow.org/v1", "PyTorchJob", "train")));
+    assert_eq!(stage.phase("team/train.pytorchjob"), None, "one of two was taken for all");
+    // Somebody looks for it at once.
+    let asked = stage.host.rediscover.notified();
+    let within = std::time::Duration::from_secs(5);
+    tokio::time::timeout(within, asked).await.expect("it is looked for");
+}
+
+#[tokio::test]
+async fn a_kind_that_cannot_be_listed_holds_back_its_own_gangs_only() {
+    let broken = KindRole::Group(Dialect::Koordinator, 0);
+    let mut stage = HostFixture::new();
+    let source = stage.host.sources.of(broken).expect("watched");
+    stage.host.cache.others.insert(source, Store::default());
+    stage.show(node("n0"), false);
+    stage.show(node("n1"), false);
+    let mut theirs = alone("theirs");
+    theirs["metadata"]["annotations"] = json!({"gang.scheduling.koordinator.sh/name": "g",
+        "gang.scheduling.koordinator.sh/min-available": "1"});
+    stage.show(theirs, false);
+    stage.see(alone("mine"));
+    assert_eq!(stage.phase("team/g.koordinator"), None, "what its group says was not seen");
+    assert!(matches!(stage.phase("team/mine.pod"), Some(Phase::Admitted { .. })));
+}
+
+fn koordinator(name: &str, more: &Value) -> Value {
+    let mut pod = alone(name);
+    let mut marks = json!({"gang.scheduling.koordinator.sh/name": "g",
+        "gang.scheduling.koordinator.sh/min-available": "1"});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        marks[key] = value.clone();
+    }
+    pod["metadata"]["annotations"] = marks;
+    pod
+}
+
+fn volcano_group(spec: &Value) -> Value {
+    json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "team"}, "spec": spec})
+}
+
+fn volcano_pod() -> Value {
+    let mut pod = alone("a");
+    pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "g"});
+    pod
+}
+
+#[tokio::test]
+async fn what_a_group_asks_for_and_nobody_can_do_is_said_and_not_passed_over() {
+    let mut stage = HostFixture::new();
+    stage.show(node("n0"), false);
+    let tier =
+        json!({"minMember": 1, "networkTopology": {"mode": "hard", "highestTierAllowed": 1}});
+    stage.show(volcano_group(&tier), false);
+    stage.see(volcano_pod());
+    let name = "team/g.volcano";
+    assert_eq!(stage.phase(name), None, "{name} was taken in");
+    let trouble = stage.host.gangs.get(name).and_then(|record| record.blocked.clone());
+    let (why, _) = trouble.expect("it is said");
+    assert!(why.contains("tier 1"), "{why}");
+    let alone = json!({"gang.scheduling.koordinator.sh/groups": "[\"team/g\"]"});
+    stage.see(koordinator("k", &alone));
+    assert!(stage.phase("team/g.koordinator").is_some(), "it is with nobody but itself");
+}
+
+#[tokio::test]
+async fn a_group_is_told_when_its_gang_is_over() {
+    let mut stage = HostFixture::new();
+    stage.show(node("n0"), false);
+    stage.show(volcano_group(&json!({"minMember": 1})), false);
+    stage.see(on(volcano_pod(), "n0"));
+    let name = "team/g.volcano".into();
+    assert!(stage.host.final_group_patches(&name).is_empty(), "it runs");
+    stage.see(done(on(volcano_pod(), "n0")));
+    assert_eq!(stage.phase(&name), None);
+    let (_, object, patch) = stage.host.final_group_patches(&name).pop().expect("it is over");
+    assert_eq!(object, "g");
+    assert_eq!(patch.patch["status"]["phase"], "Completed");
+    assert_eq!(patch.patch["status"]["succeeded"], 1);
+}

@@ -1,0 +1,244 @@
+//! Things that become something else between two steps: what was said of the former does not hold for the latter.
+
+use muster_core::gang::Phase;
+use serde_json::{Value, json};
+
+use crate::cache::kinds::KindRole;
+use crate::effects::outcome::Outcome;
+use crate::tests::fixture::HostFixture;
+use crate::tests::objects::{alone, job, node, of_job, pod};
+use crate::tests::schedule::cases::{TRAIN, assembling, on};
+
+const PAIR: &str = "team/pair";
+
+fn half(name: &str, uid: &str) -> Value {
+    let mut pod = alone(name);
+    pod["metadata"]["uid"] = json!(uid);
+    pod["metadata"]["annotations"] = json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
+    pod
+}
+
+/// A pair that has its seats, which are being written down.
+fn pair() -> HostFixture {
+    let mut stage = HostFixture::new();
+    stage.show(node("n0"), false);
+    stage.show(node("n1"), false);
+    stage.show(half("a", "a"), false);
+    stage.show(half("b", "b"), false);
+    stage.host.turn();
+    assert!(matches!(stage.phase(PAIR), Some(Phase::Admitted { .. })), "{:?}", stage.phase(PAIR));
+    stage
+}
+
+fn unready(mut node: Value) -> Value {
+    node["status"]["conditions"] = json!([{"type": "Ready", "status": "False"}]);
+    node
+}
+
+#[tokio::test]
+async fn nobody_is_bound_by_what_was_written_down_for_seats_that_were_given_up() {
+    let mut stage = pair();
+    let (id, _) = stage.gang(PAIR).expect("it has seats");
+    stage.show(unready(node("n0")), false);
+    stage.host.stop_gang(id, muster_core::plan::StopReason::Moved);
+    stage.host.turn();
+    assert_eq!(stage.phase(PAIR), Some(&Phase::Waiting));
+    // Only now is it heard that the first seats were written down.
+    stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
+    stage.see(node("n0"));
+    assert!(matches!(stage.phase(PAIR), Some(Phase::Admitted { .. })), "{:?}", stage.phase(PAIR));
+    stage.see(half("a", "a"));
+    let told =
+        |stage: &HostFixture| stage.host.gangs.get(PAIR).map_or(0, |of| of.assigned_nodes.len());
+    assert_eq!(told(&stage), 0, "they are bound before it is written down where they go");
+    stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
+    assert_eq!(told(&stage), 2);
+}
+
+#[tokio::test]
+async fn what_became_of_a_pod_says_nothing_of_the_next_of_its_name() {
+    let mut stage = pair();
+    stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
+    stage.see_gone(half("a", "a"));
+    stage.see(half("a", "again"));
+    let told = |stage: &HostFixture| {
+        stage
+            .host
+            .gangs
+            .get(PAIR)
+            .is_some_and(|record| record.assigned_nodes.contains_key("team/a"))
+    };
+    assert!(told(&stage), "it has the seat of the first");
+    let not_bound = |uid: &str| Outcome::BindFailed {
+        gang: PAIR.into(),
+        pod: "team/a".into(),
+        uid: uid.to_owned(),
+        why: None,
+    };
+    stage.host.handle_outcome(not_bound("a"));
+    assert!(told(&stage), "it may be bound by now, and is told another node");
+    stage.host.handle_outcome(not_bound("again"));
+    assert!(!told(&stage));
+}
+
+fn in_queue(mut pod: Value, queue: &str) -> Value {
+    pod["metadata"]["annotations"] = json!({"muster.sh/queue": queue});
+    pod
+}
+
+fn queue(name: &str) -> Value {
+    json!({
+        "apiVersion": "muster.sh/v1alpha1", "kind": "Queue",
+        "metadata": {"name": name, "uid": name},
+        "spec": {"namespaces": {"names": ["team"]}, "maxPriority": 1000},
+    })
+}
+
+#[tokio::test]
+async fn a_gang_that_moves_to_a_queue_that_is_not_there_does_not_start_in_the_old_one() {
+    let mut stage = HostFixture::new();
+    let mut submitted = job("train", 1);
+    submitted["metadata"]["creationTimestamp"] = json!("2026-10-15T10:00:00Z");
+    stage.show(submitted, false);
+    stage.see(pod("train-0", of_job("train")));
+    assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
+    stage.see(in_queue(pod("train-0", of_job("train")), "later"));
+    stage.see(node("n0"));
+    assert_eq!(stage.phase(TRAIN), None, "it starts in a queue that it has left");
+    let why = stage.host.gangs.get(TRAIN).and_then(|record| record.blocked.clone());
+    assert!(why.is_some_and(|(why, _)| why.contains("later")), "it is not told");
+    stage.show(unready(node("n0")), false);
+    stage.see(queue("later"));
+    let (_, gang) = stage.gang(TRAIN).expect("it is taken in");
+    assert_eq!(&*gang.spec.queue, "later");
+    assert_eq!(gang.submitted.0, 1_792_058_400_000, "it has lost its place");
+}
+
+#[tokio::test]
+async fn an_order_is_not_completed_in_the_name_of_a_queue_that_its_gang_has_left() {
+    let (mut stage, _) = assembling(1);
+    stage.see(queue("next"));
+    let order = stage.order(TRAIN);
+    stage.see(in_queue(pod("train-0", of_job("train")), "next"));
+    assert_ne!(stage.order(TRAIN), order, "its nodes are charged to another");
+    let (_, gang) = stage.gang(TRAIN).expect("it waits");
+    assert_eq!(&*gang.spec.queue, "next");
+    stage.see(in_queue(pod("train-0", of_job("train")), "nowhere"));
+    assert_eq!(stage.order(TRAIN), None);
+    assert_eq!(stage.phase(TRAIN), None);
+}
+
+#[tokio::test]
+async fn a_priority_class_that_comes_after_those_who_name_it_counts() {
+    let mut stage = HostFixture::new();
+    let mut held = job("train", 1);
+    held["spec"]["suspend"] = json!(true);
+    held["spec"]["template"]["spec"]["priorityClassName"] = json!("high");
+    held["metadata"]["annotations"] = json!({"muster.sh/admit": "unsuspend"});
+    stage.see(held);
+    let priority = |stage: &HostFixture| stage.gang(TRAIN).map(|(_, gang)| gang.spec.priority);
+    assert_eq!(priority(&stage), Some(0));
+    stage.see(json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": "high", "uid": "high"}, "value": 1000,
+    }));
+    assert_eq!(priority(&stage), Some(1000));
+}
+
+#[tokio::test]
+async fn one_pod_for_which_nobody_is_to_be_stopped_speaks_for_its_gang() {
+    for (said, gentle) in
+        [(None, false), (Some("PreemptLowerPriority"), false), (Some("Never"), true)]
+    {
+        let mut stage = HostFixture::new();
+        stage.show(job("train", 2), false);
+        stage.show(pod("train-0", of_job("train")), false);
+        let mut second = pod("train-1", of_job("train"));
+        second["spec"]["preemptionPolicy"] = json!(said);
+        stage.see(second);
+        let (_, gang) = stage.gang(TRAIN).expect("it is taken in");
+        assert_eq!(gang.spec.disruption.gentle, gentle, "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_stopped_for_a_group_whose_priority_class_says_so() {
+    let class = |policy: &str| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": {"name": "high", "uid": "high"}, "value": 1000, "preemptionPolicy": policy,
+        })
+    };
+    let mut stage = HostFixture::new();
+    stage.show(queue("default"), false);
+    stage.show(node("n0"), false);
+    stage.show(pod("low-0", of_job("low")), false);
+    stage.see(job("low", 1));
+    assert!(matches!(stage.phase("team/low.job"), Some(Phase::Admitted { .. })));
+    stage.see(class("Never"));
+    let mut held = job("train", 1);
+    held["spec"]["suspend"] = json!(true);
+    held["spec"]["template"]["spec"]["priorityClassName"] = json!("high");
+    held["metadata"]["annotations"] = json!({"muster.sh/admit": "unsuspend"});
+    stage.see(held);
+    let (_, gang) = stage.gang(TRAIN).expect("it is taken in");
+    assert_eq!((gang.spec.priority, gang.spec.disruption.gentle), (1000, true));
+    let low = |stage: &HostFixture| stage.phase("team/low.job").cloned();
+    assert!(matches!(low(&stage), Some(Phase::Admitted { .. })), "{:?}", low(&stage));
+    stage.see(class("PreemptLowerPriority"));
+    stage.handle_outcome(Outcome::OrderWritten(stage.order(TRAIN).expect("it has an order")));
+    assert_eq!(low(&stage), Some(Phase::Waiting), "it had not begun, and is gone at once");
+}
+
+#[tokio::test]
+async fn nothing_is_kept_of_what_is_gone() {
+    let mut stage = HostFixture::new();
+    for at in 0..3 {
+        let name = format!("waits-{at}");
+        let mut waits = alone(&name);
+        waits["metadata"]["annotations"] = json!({
+            "autoscaling.x-k8s.io/consume-provisioning-request": format!("room-{at}"),
+        });
+        stage.see(waits.clone());
+        assert_eq!(stage.host.served_requests.waited_for(), 1);
+        stage.see_gone(waits);
+    }
+    assert_eq!(
+        stage.host.served_requests.waited_for(),
+        0,
+        "requests that never come are waited for"
+    );
+    for at in 0..3 {
+        let mut odd = queue(&format!("q{at}"));
+        odd["spec"] = json!({"weight": "heavy"});
+        stage.see(odd.clone());
+        stage.host.supply_status.is_news();
+        stage.host.turn();
+        assert_eq!(stage.host.supply_status.remembers(KindRole::Queue), 1);
+        stage.see_gone(odd);
+        let mut odd = json!({"apiVersion": "muster.sh/v1alpha1", "kind": "Topology",
+            "metadata": {"name": format!("t{at}"), "uid": "t"}, "spec": {"levels": "odd"}});
+        stage.see(odd.clone());
+        stage.host.supply_status.is_news();
+        stage.host.turn();
+        assert_eq!(stage.host.rejected_objects.len(), 1, "{:?}", stage.host.rejected_objects);
+        odd["metadata"]["deletionTimestamp"] = json!("2026-10-15T10:00:00Z");
+        stage.see_gone(odd);
+    }
+    stage.host.supply_status.is_news();
+    stage.host.turn();
+    assert_eq!(stage.host.supply_status.remembers(KindRole::Queue), 0);
+    assert!(stage.host.rejected_objects.is_empty(), "{:?}", stage.host.rejected_objects);
+}
+
+#[tokio::test]
+async fn who_is_stopped_is_told_so_at_once_whoever_has_a_reason() {
+    let mut stage = pair();
+    stage.handle_outcome(Outcome::PlacementWritten(PAIR.into()));
+    stage.see(on(half("a", "a"), "n0"));
+    stage.see_gone(half("b", "b"));
+    stage.host.config.bind_timeout = muster_core::time::Span::ZERO;
+    stage.host.turn();
+    assert_eq!(stage.phase(PAIR), Some(&Phase::Stopping));
+    assert!(stage.host.written_status.is_said_to_stop(PAIR), "its status is looked at much later");
+}

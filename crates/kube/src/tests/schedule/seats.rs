@@ -1,0 +1,282 @@
+//! Members that fail, are done, or are made again, and the seats of their gang.
+
+use muster_core::gang::{Phase, members_of};
+use muster_core::time::Span;
+use serde_json::{Value, json};
+
+use crate::effects::outcome::Outcome;
+use crate::run::Config;
+use crate::tests::fixture::HostFixture;
+use crate::tests::objects::{job, node, of_job, pod};
+use crate::tests::schedule::cases::{TRAIN, on};
+
+/// A member of the Job `train`.
+pub(crate) fn member(at: u32) -> Value {
+    pod(&format!("train-{at}"), of_job("train"))
+}
+
+pub(crate) fn ended(mut pod: Value, phase: &str) -> Value {
+    pod["status"]["phase"] = json!(phase);
+    pod
+}
+
+pub(crate) fn leaving(mut pod: Value) -> Value {
+    pod["metadata"]["deletionTimestamp"] = json!("2026-11-01T10:00:00Z");
+    pod
+}
+
+/// A Job whose pods run, one on each node.
+pub(crate) fn running(pods: u32) -> HostFixture {
+    let mut stage = HostFixture::new();
+    stage.show(job("train", pods), false);
+    for at in 0..pods {
+        stage.show(node(&format!("n{at}")), false);
+        stage.show(on(member(at), &format!("n{at}")), false);
+    }
+    stage.host.turn();
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
+    stage
+}
+
+/// How many members a gang has seats for.
+pub(crate) fn seats(stage: &HostFixture, name: &str) -> u32 {
+    stage.gang(name).map_or(0, |(_, gang)| members_of(&gang.seats))
+}
+
+/// Where a pod was told to go.
+pub(crate) fn told(stage: &HostFixture, gang: &str, pod: &str) -> Option<String> {
+    let record = stage.host.gangs.get(gang)?;
+    record.assigned_nodes.get(&*format!("team/{pod}")).map(ToString::to_string)
+}
+
+#[tokio::test]
+async fn a_member_that_failed_finds_its_seat_when_it_is_made_again() {
+    let mut stage = running(2);
+    stage.see(ended(on(member(1), "n1"), "Failed"));
+    stage.show(job("other", 1), false);
+    stage.see(pod("other-0", of_job("other")));
+    assert_eq!(stage.phase("team/other.job"), Some(&Phase::Waiting), "its seat was given away");
+    assert_eq!(seats(&stage, TRAIN), 2);
+    stage.see(pod("train-1-again", of_job("train")));
+    assert_eq!(told(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
+}
+
+#[tokio::test]
+async fn members_that_are_done_leave_their_seats_and_what_is_written_down_says_so() {
+    let mut stage = running(3);
+    let recorded = stage.host.gangs.get(TRAIN).expect("a gang").placement_writes_pending;
+    // Nobody says which of the two comes first.
+    stage.show(ended(on(member(2), "n2"), "Failed"), false);
+    stage.see(ended(on(member(1), "n1"), "Succeeded"));
+    assert_eq!(seats(&stage, TRAIN), 2);
+    assert_eq!(stage.host.gangs.get(TRAIN).expect("a gang").placement_writes_pending, recorded + 1);
+    stage.show(job("other", 1), false);
+    stage.see(pod("other-0", of_job("other")));
+    let place = stage.gang("team/other.job").map(|(_, gang)| gang.seats[0].node);
+    assert_eq!(place, stage.host.world.node_named("n1"), "the seat of the one that is done");
+    stage.see(pod("train-2-again", of_job("train")));
+    assert_eq!(told(&stage, TRAIN, "train-2-again").as_deref(), Some("n2"));
+}
+
+#[tokio::test]
+async fn who_ends_well_because_it_was_told_to_end_is_not_done() {
+    let mut stage = running(2);
+    stage.see(leaving(ended(on(member(1), "n1"), "Succeeded")));
+    assert_eq!(seats(&stage, TRAIN), 2);
+}
+
+/// A Job that has given up these indexes.
+fn given_up(pods: u32, indexes: &str) -> Value {
+    let mut job = job("train", pods);
+    job["spec"]["backoffLimitPerIndex"] = json!(1);
+    job["status"] = json!({"failedIndexes": indexes});
+    job
+}
+
+fn indexed(mut pod: Value, index: u32) -> Value {
+    pod["metadata"]["labels"] =
+        json!({"batch.kubernetes.io/job-completion-index": index.to_string()});
+    pod
+}
+
+#[tokio::test]
+async fn an_index_that_is_given_up_leaves_its_seat() {
+    let mut stage = running(3);
+    let failed = |name: &str| ended(on(indexed(pod(name, of_job("train")), 2), "n2"), "Failed");
+    // It failed twice, and may be made again.
+    stage.show(failed("train-2"), false);
+    stage.see(failed("train-2-again"));
+    assert_eq!(seats(&stage, TRAIN), 3, "it may come back");
+    stage.see(given_up(3, "2"));
+    assert_eq!(seats(&stage, TRAIN), 2);
+    stage.show(job("other", 1), false);
+    stage.see(pod("other-0", of_job("other")));
+    let place = stage.gang("team/other.job").map(|(_, gang)| gang.seats[0].node);
+    assert_eq!(place, stage.host.world.node_named("n2"));
+    // Whoever fails otherwise keeps its seat, and the rest goes on.
+    stage.see(ended(on(indexed(member(1), 1), "n1"), "Failed"));
+    assert_eq!(seats(&stage, TRAIN), 2);
+    stage.see(indexed(pod("train-1-again", of_job("train")), 1));
+    assert_eq!(told(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
+}
+
+#[tokio::test]
+async fn an_index_of_a_job_below_another_workload_leaves_its_seat_too() {
+    let set = json!({
+        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+        "metadata": {"name": "set", "namespace": "team", "uid": "set"},
+        "spec": {"replicatedJobs": [{"name": "w", "replicas": 1, "template": job("train", 2)}]},
+    });
+    let below = |mut job: Value| {
+        job["metadata"]["ownerReferences"] = json!([{"apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "kind": "JobSet", "name": "set", "uid": "set", "controller": true}]);
+        job
+    };
+    let of_set = |at: u32| {
+        let mut pod = indexed(member(at), at);
+        pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"] = json!("w");
+        on(pod, &format!("n{at}"))
+    };
+    let mut stage = HostFixture::new();
+    stage.show(set, false);
+    stage.show(below(job("train", 2)), false);
+    for at in 0..2 {
+        stage.show(node(&format!("n{at}")), false);
+        stage.show(of_set(at), false);
+    }
+    stage.host.turn();
+    let name = "team/set.jobset";
+    assert_eq!(seats(&stage, name), 2, "{:?}", stage.phase(name));
+    stage.see(ended(of_set(1), "Failed"));
+    assert_eq!(seats(&stage, name), 2);
+    stage.see(below(given_up(2, "0-1")));
+    assert_eq!(seats(&stage, name), 1, "only who failed is gone");
+}
+
+fn cordoned(mut node: Value) -> Value {
+    node["spec"]["unschedulable"] = json!(true);
+    node
+}
+
+fn unready(mut node: Value) -> Value {
+    node["status"]["conditions"] = json!([{"type": "Ready", "status": "False"}]);
+    node
+}
+
+#[tokio::test]
+async fn nobody_goes_back_to_a_node_that_is_drained() {
+    let mut stage = running(2);
+    stage.show(node("spare"), false);
+    stage.see(cordoned(node("n1")));
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "nothing is lost yet");
+    stage.see(leaving(on(member(1), "n1")));
+    stage.see_gone(on(member(1), "n1"));
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "nobody is there to go");
+    stage.see(pod("train-1-again", of_job("train")));
+    assert_eq!(told(&stage, TRAIN, "train-1-again"), None);
+    assert_eq!(stage.phase(TRAIN), Some(&Phase::Stopping), "it starts over as a whole");
+}
+
+#[tokio::test]
+async fn a_node_that_is_not_ready_has_time_to_come_back() {
+    let mut stage = running(2);
+    stage.see(unready(node("n1")));
+    stage.host.config.bind_timeout = Span::ZERO;
+    stage.host.turn();
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "all of it is there");
+    stage.host.config.bind_timeout = Span::mins(5);
+    stage.see(ended(on(member(1), "n1"), "Failed"));
+    stage.see(pod("train-1-again", of_job("train")));
+    assert_eq!(
+        told(&stage, TRAIN, "train-1-again"),
+        None,
+        "it was put on a node that is not ready"
+    );
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
+    stage.see(node("n1"));
+    assert_eq!(told(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
+}
+
+#[tokio::test]
+async fn a_gang_whose_node_does_not_come_back_starts_over() {
+    let mut stage = running(2);
+    stage.show(unready(node("n1")), false);
+    stage.show(ended(on(member(1), "n1"), "Failed"), false);
+    stage.see(pod("train-1-again", of_job("train")));
+    stage.host.config.bind_timeout = Span::ZERO;
+    stage.host.turn();
+    assert_eq!(stage.phase(TRAIN), Some(&Phase::Stopping));
+}
+
+#[tokio::test]
+async fn nobody_starts_where_a_node_went_since_it_was_decided() {
+    let mut stage = HostFixture::new();
+    stage.show(job("train", 2), false);
+    for at in 0..2 {
+        stage.show(node(&format!("n{at}")), false);
+        stage.show(member(at), false);
+    }
+    stage.host.turn();
+    stage.see(unready(node("n1")));
+    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
+    assert!(
+        stage.host.gangs.get(TRAIN).expect("a gang").assigned_nodes.is_empty(),
+        "one of two starts"
+    );
+    stage.see(node("n1"));
+    assert_eq!(stage.host.gangs.get(TRAIN).expect("a gang").assigned_nodes.len(), 2);
+}
+
+/// The Gang that Muster makes of the Job, with two members on their nodes.
+fn record(phase: &str) -> Value {
+    let seat = |node: &str| json!({"role": "worker", "node": node, "members": 1});
+    json!({
+        "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",
+        "metadata": {"name": "train.job", "namespace": "team",
+            "labels": {"app.kubernetes.io/managed-by": "muster"}},
+        "spec": {"roles": []},
+        "status": {"phase": phase, "placement": [seat("n0"), seat("n1")]},
+    })
+}
+
+/// A Job of which one pod is bound and one is not, as a new leader finds it.
+fn found_in_part(phase: &str) -> HostFixture {
+    let mut stage = HostFixture::with(&Config { bind_timeout: Span::mins(5), ..Config::default() });
+    stage.show(job("train", 2), false);
+    for at in 0..2 {
+        stage.show(node(&format!("n{at}")), false);
+    }
+    stage.show(record(phase), false);
+    stage.show(on(member(0), "n0"), false);
+    stage.host.turn();
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
+    assert_eq!(seats(&stage, TRAIN), 2);
+    stage.host.config.bind_timeout = Span::ZERO;
+    stage.host.turn();
+    stage
+}
+
+#[tokio::test]
+async fn who_leads_next_does_not_wait_for_ever_for_half_a_gang() {
+    assert_eq!(found_in_part("Admitted").phase(TRAIN), Some(&Phase::Stopping));
+    let stage = found_in_part("Running");
+    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "it was whole once");
+}
+
+#[tokio::test]
+async fn who_leads_next_does_not_stop_a_gang_that_is_to_be_larger() {
+    let mut stage = HostFixture::new();
+    stage.show(job("train", 4), false);
+    for at in 0..2 {
+        stage.show(node(&format!("n{at}")), false);
+        stage.show(on(member(at), &format!("n{at}")), false);
+    }
+    stage.show(record("Running"), false);
+    for at in 2..4 {
+        stage.show(member(at), false);
+    }
+    stage.host.turn();
+    let (_, gang) = stage.gang(TRAIN).expect("it runs");
+    assert!(matches!(gang.phase, Phase::Running { .. }), "{:?}", gang.phase);
+    assert_eq!((gang.spec.roles[0].min, seats(&stage, TRAIN)), (2, 2));
+}

@@ -1,0 +1,2 @@
+pub(crate) mod disabled_features;
+pub(crate) mod messages;
