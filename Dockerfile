@@ -3,7 +3,7 @@
 #   make image                  the image muster-controller
 #   make image RELEASE=1        the same, refused unless both base images below are pinned by digest
 #
-# `sh image/pin.sh` asks the registries for the digests of the tags and writes them here; docs/security.md says when.
+# `sh image/pin.sh` asks the registries for the digests of the tags and writes them here; docs/tasks/security.md says when.
 
 ARG BUILD_IMAGE=docker.io/library/rust:1.95-slim-bookworm
 ARG RUNTIME_IMAGE=gcr.io/distroless/cc-debian12:nonroot

@@ -20,7 +20,8 @@ UNIT = --lib --bins --test '[!c]*'
 # What `make test` is, in this order.
 PARTS = lint build deny unit cluster faults examples
 
-.PHONY: help run test release compiled build lint deny notices sbom attempts image unit built cluster faults examples fuzz bench clean
+.PHONY: help run test release compiled build lint deny notices sbom attempts docs reference picture image unit built cluster \
+    faults examples fuzz bench clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -55,8 +56,17 @@ notices: built ## Write THIRD-PARTY-NOTICES anew, after Cargo.lock has changed
 sbom: built ## A CycloneDX bill of materials for each binary, in target/sbom
 	$(BUILT)/xtask sbom
 
-attempts: built ## Write the list of attempts in docs/security.md anew, after its tests have changed
+attempts: built ## Write the list in docs/reference/security-tests.md anew, after its tests have changed
 	$(BUILT)/xtask attempts
+
+docs: built ## The documentation as a searchable static site, in target/book (mdBook, installed once)
+	$(BUILT)/xtask docs build
+
+reference: built ## Write the generated sections of docs/ anew, after types, help texts or the chart have changed
+	$(BUILT)/xtask docs write
+
+picture: built ## Run the quick start and draw docs/images/quickstart.svg from what happened
+	$(BUILT)/xtask docs picture
 
 IMAGE = --build-arg RELEASE=$(RELEASE) --build-arg VERSION=$(VERSION) \
     --build-arg REVISION=$(shell git rev-parse HEAD 2> /dev/null)
@@ -72,7 +82,7 @@ unit: ## Unit, case, property and command-line tests
 built:
 	$(CARGO) build $(ALL) --bins --profile test --quiet
 
-cluster: built ## Tests against a real Kubernetes, which is built first if it can be (see docs/testing.md)
+cluster: built ## Tests against a real Kubernetes, which is built first if it can be (see docs/design/testing.md)
 	$(BUILT)/xtask testbed --may-skip
 	$(CARGO) test $(ALL) --test cluster --quiet -- --test-threads $(CLUSTER_THREADS)
 

@@ -152,7 +152,7 @@ impl Host {
     fn requeue_waiting(&mut self) {
         self.reconcile_bound_elsewhere();
         self.reconcile_gang_counts();
-        let invalidated = self.constraints.disturbed();
+        let invalidated = self.constraints.take_invalidated();
         self.dirty.gangs.extend(invalidated);
     }
 
@@ -198,7 +198,7 @@ impl Host {
                 }
             }
             self.subject = None;
-            self.settle_tokens();
+            self.refresh_node_tokens();
             self.decide_if_changed();
         }
     }

@@ -1,5 +1,6 @@
 //! Developer chores. `cargo xtask --help` lists them.
 
+mod docs;
 mod faults;
 mod prose;
 mod supply_chain;
@@ -32,7 +33,9 @@ enum Chore {
     Notices(notices::Args),
     /// Write a CycloneDX bill of materials for each shipped binary to target/sbom
     Sbom(sbom::Args),
-    /// Write the list of attempts in docs/security.md from the tests that make them
+    /// The documentation: its generated sections, its site, its picture
+    Docs(docs::Args),
+    /// Write the list of attempts in docs/reference/security-tests.md from the tests that make them
     Attempts(attempts::Args),
     /// Count mannered comments by crate; with --check also the sizes and names that the house rules bound
     Prose(prose::Args),
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Chore::Deny(args) => deny::run(&args),
         Chore::Notices(args) => notices::run(&args),
         Chore::Sbom(args) => sbom::run(&args),
+        Chore::Docs(args) => docs::run(&args),
         Chore::Attempts(args) => attempts::run(&args),
         Chore::Prose(args) => prose::run(&args),
     };

@@ -128,15 +128,15 @@ impl Host {
                 self.observe_template();
             }
             KindRole::Namespace => {
-                self.constraints.stir();
+                self.constraints.invalidate();
                 self.namespaces_changed();
             }
-            KindRole::StorageClass => self.constraints.stir(),
+            KindRole::StorageClass => self.constraints.invalidate(),
             KindRole::Volume => self.observe_volume(moved),
             KindRole::CsiNode => self.observe_attach_limits(moved),
             KindRole::VolumeClaim => {
-                self.constraints.stir();
-                self.look_for_volumes();
+                self.constraints.invalidate();
+                self.recheck_volume_binding();
             }
             interest => {
                 if let KindRole::Group(Dialect::Volcano, _) = interest {

@@ -9,7 +9,7 @@ use muster_core::topology::HOSTNAME;
 use crate::cache::kinds::KindRole;
 use crate::cache::store::{Key, Store};
 use crate::constraints::pod_constraints::PodConstraints;
-use crate::constraints::selector::{Marks, PodSelector, Spaces};
+use crate::constraints::selector::{Labels, NamespaceLabels, PodSelector};
 use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::node::Node;
@@ -21,7 +21,7 @@ pub(crate) struct PlacedPod<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) node: &'a Node,
     /// What its own ties came to, when it is one of Muster's.
-    pub(crate) tied: Option<&'a PodConstraints>,
+    pub(crate) resolved: Option<&'a PodConstraints>,
 }
 
 /// A member of the gang whose ties are looked at.
@@ -37,7 +37,7 @@ pub(crate) struct Member<'a> {
 pub(crate) struct ClusterView<'a> {
     pub(crate) nodes: Vec<&'a Node>,
     pub(crate) pods: Vec<PlacedPod<'a>>,
-    pub(crate) spaces: Spaces<'a>,
+    pub(crate) namespace_labels: NamespaceLabels<'a>,
 }
 
 /// What tells a node's domain from others: its label, or its name.
@@ -48,8 +48,8 @@ pub(crate) fn domain<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     node.metadata.labels.as_ref()?.get(key).map(String::as_str)
 }
 
-pub(crate) fn labels(pod: &Pod) -> &Marks {
-    static NONE: Marks = Marks::new();
+pub(crate) fn labels(pod: &Pod) -> &Labels {
+    static NONE: Labels = Labels::new();
     pod.metadata.labels.as_ref().unwrap_or(&NONE)
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn namespace(pod: &Pod) -> &str {
 }
 
 /// Whether what a pod says of nodes holds for this one.
-pub(crate) fn suits(constraints: &Constraints, node: &Node) -> bool {
+pub(crate) fn node_matches(constraints: &Constraints, node: &Node) -> bool {
     let holds = |term: &[muster_core::constraint::Requirement]| {
         term.iter().all(|one| one.holds(domain(node, &one.key)))
     };
@@ -69,77 +69,80 @@ pub(crate) fn suits(constraints: &Constraints, node: &Node) -> bool {
 impl Host {
     /// Everybody but a gang, and where they are. With `with_anti_affinity`, only those pods that keep others away: all that matters to
     /// who has no ties of its own.
-    pub(crate) fn around(&self, gang: &str, with_anti_affinity: bool) -> ClusterView<'_> {
-        let mut around = ClusterView { spaces: self.spaces(), ..ClusterView::default() };
+    pub(crate) fn cluster_view(&self, gang: &str, with_anti_affinity: bool) -> ClusterView<'_> {
+        let mut cluster =
+            ClusterView { namespace_labels: self.namespace_labels(), ..ClusterView::default() };
         if !with_anti_affinity {
-            around.nodes = self.cache.nodes.iter().map(|(_, node)| &**node).collect();
+            cluster.nodes = self.cache.nodes.iter().map(|(_, node)| &**node).collect();
         }
-        around.pods = match with_anti_affinity {
-            true => self.neighbours(gang, self.cache.with_anti_affinity()),
-            false => self.neighbours(gang, self.cache.pods.iter()),
+        cluster.pods = match with_anti_affinity {
+            true => self.placed_pods(gang, self.cache.with_anti_affinity()),
+            false => self.placed_pods(gang, self.cache.pods.iter()),
         };
-        around
+        cluster
     }
 
     /// Everybody but a gang that these are about, and where they are. Where they say by which label, nobody else is looked
     /// at: most charts have wishes for every pod, and this must cost little.
-    pub(crate) fn around_those<'a>(
+    pub(crate) fn cluster_view_of<'a>(
         &'a self,
         gang: &str,
-        scopes: &[&PodSelector],
-        spaces: Spaces<'a>,
+        selectors: &[&PodSelector],
+        namespace_labels: NamespaceLabels<'a>,
     ) -> ClusterView<'a> {
         let nodes = self.cache.nodes.iter().map(|(_, node)| &**node).collect();
-        let narrow: Option<Vec<_>> = scopes.iter().map(|scope| scope.narrow()).collect();
+        let narrow: Option<Vec<_>> =
+            selectors.iter().map(|selector| selector.namespaces_and_labels()).collect();
         let pods = match narrow {
-            None => self.neighbours(gang, self.cache.pods.iter()),
+            None => self.placed_pods(gang, self.cache.pods.iter()),
             Some(narrow) => {
                 let mut keys = BTreeSet::new();
-                for (namespaces, marks) in narrow {
-                    for space in namespaces {
-                        let marked =
-                            |(key, value): (&String, &String)| self.cache.marked(space, key, value);
+                for (namespaces, match_labels) in narrow {
+                    for namespace in namespaces {
+                        let marked = |(key, value): (&String, &String)| {
+                            self.cache.marked(namespace, key, value)
+                        };
                         // The label that fewest have; none where one of them is nobody's.
-                        let fewest: Option<Vec<_>> = marks.iter().map(marked).collect();
+                        let fewest: Option<Vec<_>> = match_labels.iter().map(marked).collect();
                         let fewest = fewest.into_iter().flatten().min_by_key(|keys| keys.len());
                         keys.extend(fewest.into_iter().flatten());
                     }
                 }
                 let pods =
                     keys.into_iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
-                self.neighbours(gang, pods)
+                self.placed_pods(gang, pods)
             }
         };
-        ClusterView { nodes, pods, spaces }
+        ClusterView { nodes, pods, namespace_labels }
     }
 
     /// Those of these pods that are somewhere, but for a gang's own.
-    fn neighbours<'a>(
+    fn placed_pods<'a>(
         &'a self,
         gang: &str,
         pods: impl Iterator<Item = (&'a Key, &'a Arc<Pod>)>,
     ) -> Vec<PlacedPod<'a>> {
-        let mut neighbours = Vec::new();
+        let mut placed_pods = Vec::new();
         for (key, pod) in pods {
             let group = self.gangs.gang_of(key);
             if pod.is_over() || group.is_some_and(|(name, _)| **name == *gang) {
                 continue;
             }
-            let tied = group.and_then(|(_, group)| group.pod_constraints.get(key));
+            let resolved = group.and_then(|(_, group)| group.pod_constraints.get(key));
             let nodes = match (pod.node(), group) {
                 (Some(node), _) => vec![node],
-                (None, Some((name, group))) => self.heads_for(name, group, key),
+                (None, Some((name, group))) => self.expected_nodes(name, group, key),
                 (None, None) => Vec::new(),
             };
             let nodes = nodes.into_iter().filter_map(|name| self.cache.nodes.get(name));
-            neighbours.extend(nodes.map(|node| PlacedPod { pod, node, tied }));
+            placed_pods.extend(nodes.map(|node| PlacedPod { pod, node, resolved }));
         }
-        neighbours
+        placed_pods
     }
 
     /// Where a pod goes that is nowhere yet. Which of a role's pods will be where is not known before they are told, so it
     /// may be any node where its gang has a seat for one like it.
-    fn heads_for<'a>(&'a self, gang: &str, group: &'a GangRecord, key: &str) -> Vec<&'a str> {
+    fn expected_nodes<'a>(&'a self, gang: &str, group: &'a GangRecord, key: &str) -> Vec<&'a str> {
         if let Some(node) = group.assigned_nodes.get(key) {
             return vec![node];
         }
@@ -153,18 +156,18 @@ impl Host {
         nodes
     }
 
-    pub(crate) fn spaces(&self) -> Spaces<'_> {
-        static NONE: Marks = Marks::new();
+    pub(crate) fn namespace_labels(&self) -> NamespaceLabels<'_> {
+        static NONE: Labels = Labels::new();
         let shelf = self.sources.of(KindRole::Namespace).and_then(|of| self.cache.others.get(&of));
         let all = shelf.into_iter().flat_map(Store::iter);
-        all.map(|(name, space)| (&**name, space.metadata.labels.as_ref().unwrap_or(&NONE)))
+        all.map(|(name, namespace)| (&**name, namespace.metadata.labels.as_ref().unwrap_or(&NONE)))
             .collect()
     }
 }
 
 /// Nodes and pods for tests, as short as tests want them.
 #[cfg(test)]
-pub(crate) mod play {
+pub(crate) mod fixtures {
     use serde_json::{Value, json};
 
     use crate::constraints::cluster_view::*;
@@ -195,32 +198,32 @@ pub(crate) mod play {
         text.split_whitespace().map(one).collect()
     }
 
-    pub(crate) fn around<'a>(nodes: &'a [Node], pods: &'a [(Pod, Node)]) -> ClusterView<'a> {
+    pub(crate) fn cluster<'a>(nodes: &'a [Node], pods: &'a [(Pod, Node)]) -> ClusterView<'a> {
         ClusterView {
             nodes: nodes.iter().collect(),
-            pods: pods.iter().map(|(pod, node)| PlacedPod { pod, node, tied: None }).collect(),
-            spaces: Spaces::new(),
+            pods: pods.iter().map(|(pod, node)| PlacedPod { pod, node, resolved: None }).collect(),
+            namespace_labels: NamespaceLabels::new(),
         }
     }
 
     /// What must hold of a node, as text.
-    pub(crate) fn text(tied: &PodConstraints) -> String {
+    pub(crate) fn text(resolved: &PodConstraints) -> String {
         let mut constraints = Constraints::default();
-        let mut tied = tied.clone();
-        let (waits, near) = (tied.waits.take(), tied.near.clone());
-        tied.constrain(&mut constraints);
+        let mut resolved = resolved.clone();
+        let (waits, near) = (resolved.wait_reason.take(), resolved.required_closeness.clone());
+        resolved.apply_to(&mut constraints);
         let both = constraints.any.iter().flatten().chain(&constraints.all);
         let mut all: Vec<String> =
             both.map(|one| format!("{} {:?}", one.key, one.test).replace('"', "")).collect();
-        all.extend(tied.takes.iter().map(|(meaning, amount)| format!("{amount} of {meaning}")));
+        all.extend(resolved.tokens.iter().map(|(kind, amount)| format!("{amount} of {kind}")));
         all.extend(near.map(|key| format!("near by {key}")));
-        all.extend(tied.prefer.iter().map(|wish| {
+        all.extend(resolved.prefer.iter().map(|wish| {
             let one = &wish.term[0];
             format!("{} {} {:?}", wish.weight, one.key, one.test).replace('"', "")
         }));
-        let spread = tied.spread.iter();
+        let spread = resolved.spread.iter();
         all.extend(spread.map(|one| format!("spread over {} with {}", one.over, one.among)));
-        all.extend(tied.close.iter().map(|key| format!("close by {key}")));
+        all.extend(resolved.preferred_closeness.iter().map(|key| format!("close by {key}")));
         all.extend(waits.map(|why| format!("waits: {why}")));
         all.join("; ")
     }

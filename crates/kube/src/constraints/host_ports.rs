@@ -2,29 +2,29 @@
 
 use muster_api::pod::{HostPort, PodSpec};
 
-use crate::constraints::tokens::{Meaning, WHOLE};
+use crate::constraints::tokens::{TokenKind, WHOLE};
 
 /// The address that stands for all of them.
-const EVERY: &str = "0.0.0.0";
+const ALL_ADDRESSES: &str = "0.0.0.0";
 
 /// The tokens that a pod's ports take. Who takes a port on all addresses takes all of it; who takes it on one takes all
 /// of that address, and a little of the port, so that the two do not meet.
-pub(crate) fn takes(spec: &PodSpec) -> Vec<(Meaning, u64)> {
-    let mut takes = Vec::new();
+pub(crate) fn tokens(spec: &PodSpec) -> Vec<(TokenKind, u64)> {
+    let mut tokens = Vec::new();
     for HostPort { port, protocol, ip } in spec.host_ports() {
-        let of = |ip: Option<&str>| Meaning::Port {
+        let of = |ip: Option<&str>| TokenKind::HostPort {
             protocol: protocol.to_owned(),
             port,
             ip: ip.map(str::to_owned),
         };
-        if ip == EVERY {
-            takes.push((of(None), WHOLE));
+        if ip == ALL_ADDRESSES {
+            tokens.push((of(None), WHOLE));
         } else {
-            takes.push((of(None), 1));
-            takes.push((of(Some(ip)), WHOLE));
+            tokens.push((of(None), 1));
+            tokens.push((of(Some(ip)), WHOLE));
         }
     }
-    takes
+    tokens
 }
 
 #[cfg(test)]
@@ -57,9 +57,9 @@ mod tests {
         ];
         for (at, a) in all.iter().enumerate() {
             for (other, b) in all.iter().enumerate() {
-                let mut sums: BTreeMap<Meaning, u64> = BTreeMap::new();
-                for (meaning, amount) in takes(a).into_iter().chain(takes(b)) {
-                    *sums.entry(meaning).or_default() += amount;
+                let mut sums: BTreeMap<TokenKind, u64> = BTreeMap::new();
+                for (kind, amount) in tokens(a).into_iter().chain(tokens(b)) {
+                    *sums.entry(kind).or_default() += amount;
                 }
                 let fits = sums.values().all(|sum| *sum <= WHOLE);
                 let clash =

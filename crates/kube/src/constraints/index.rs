@@ -12,46 +12,46 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::constraints::tokens::Tokens;
-use crate::constraints::volumes::attach_limits::Limits;
+use crate::constraints::tokens::TokenRegistry;
+use crate::constraints::volumes::attach_limits::AttachLimits;
 use crate::constraints::volumes::index::VolumeIndex;
 
 /// What is known of ties between gangs.
 #[derive(Debug, Default)]
 pub(crate) struct ConstraintIndex {
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: TokenRegistry,
     /// Gangs that wait, and whose ties may come to something else when somebody else moves.
-    pub(crate) minding: BTreeSet<Arc<str>>,
+    pub(crate) watching: BTreeSet<Arc<str>>,
     /// Whether somebody has moved.
-    pub(crate) stirred: bool,
-    pub(crate) disks: VolumeIndex,
-    pub(crate) limits: Limits,
+    pub(crate) is_invalidated: bool,
+    pub(crate) volumes: VolumeIndex,
+    pub(crate) attach_limits: AttachLimits,
     /// Gangs with volumes that are looked for or counted.
-    pub(crate) volumes: BTreeSet<Arc<str>>,
+    pub(crate) gangs_with_volumes: BTreeSet<Arc<str>>,
     /// Those of them that had seats when nodes were last told what they have.
     pub(crate) seated: BTreeSet<Arc<str>>,
     /// Whether nodes must be told again.
-    pub(crate) recount: bool,
+    pub(crate) recount_nodes: bool,
 }
 
 impl ConstraintIndex {
     /// Somebody has come, gone or changed: whoever has ties is looked at again.
-    pub(crate) fn stir(&mut self) {
-        self.stirred = true;
+    pub(crate) fn invalidate(&mut self) {
+        self.is_invalidated = true;
     }
 
     /// Gangs to look at again, once.
-    pub(crate) fn disturbed(&mut self) -> Vec<Arc<str>> {
-        match std::mem::take(&mut self.stirred) {
-            true => self.minding.iter().cloned().collect(),
+    pub(crate) fn take_invalidated(&mut self) -> Vec<Arc<str>> {
+        match std::mem::take(&mut self.is_invalidated) {
+            true => self.watching.iter().cloned().collect(),
             false => Vec::new(),
         }
     }
 
     /// A gang is over.
     pub(crate) fn forget(&mut self, gang: &str) {
-        self.minding.remove(gang);
-        self.volumes.remove(gang);
+        self.watching.remove(gang);
+        self.gangs_with_volumes.remove(gang);
         self.tokens.forget(gang);
     }
 
@@ -61,8 +61,8 @@ impl ConstraintIndex {
     }
 
     /// What members of a gang need of their node besides room, if anything.
-    pub(crate) fn in_words(&self, gang: &str) -> Option<String> {
-        let needs = self.tokens.in_words(gang);
+    pub(crate) fn describe(&self, gang: &str) -> Option<String> {
+        let needs = self.tokens.describe(gang);
         (!needs.is_empty()).then(|| format!("members need {}", needs.join(", ")))
     }
 }

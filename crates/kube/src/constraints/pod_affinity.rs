@@ -9,42 +9,45 @@ use crate::constraints::selector::PodSelector;
 
 /// Puts a member near those it must be near. Where there are none yet, the first of a kind may begin anywhere, as long as
 /// they are those it waits for: members of a gang begin together, and so in one place.
-pub(crate) fn near(
+pub(crate) fn require_affinity(
     member: &Member<'_>,
     gang: &[Member<'_>],
-    around: &ClusterView<'_>,
-    tied: &mut PodConstraints,
+    cluster: &ClusterView<'_>,
+    resolved: &mut PodConstraints,
 ) {
     let affinity = member.pod.spec.affinity.as_ref();
     let terms = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
-    let terms = terms.map_or(&[][..], |near| &near.required[..]);
+    let terms = terms.map_or(&[][..], |affinity| &affinity.required[..]);
     if terms.is_empty() {
         return;
     }
     let (here, own) = (namespace(member.pod), labels(member.pod));
-    let scopes: Option<Vec<PodSelector>> =
-        terms.iter().map(|term| PodSelector::of(term, here, own)).collect();
-    let Some(scopes) = scopes else {
-        return tied.wait("must be near pods that it does not name".to_owned());
+    let selectors: Option<Vec<PodSelector>> =
+        terms.iter().map(|term| PodSelector::of_term(term, here, own)).collect();
+    let Some(selectors) = selectors else {
+        return resolved.wait_because("must be near pods that it does not name".to_owned());
     };
     // Who counts is meant by every term, not by one each: so it is in Kubernetes.
-    let meant = |pod: &crate::objects::pod::Pod| {
-        scopes.iter().all(|scope| scope.has(namespace(pod), labels(pod), &around.spaces))
+    let matches = |pod: &crate::objects::pod::Pod| {
+        selectors.iter().all(|selector| {
+            selector.matches(namespace(pod), labels(pod), &cluster.namespace_labels)
+        })
     };
-    let theirs: Vec<_> = around.pods.iter().filter(|other| meant(other.pod)).collect();
-    for (term, scope) in terms.iter().zip(&scopes) {
+    let matching: Vec<_> = cluster.pods.iter().filter(|other| matches(other.pod)).collect();
+    for (term, selector) in terms.iter().zip(&selectors) {
         let key = term.topology_key.as_str();
-        let domains = theirs.iter().filter_map(|other| domain(other.node, key));
+        let domains = matching.iter().filter_map(|other| domain(other.node, key));
         let domains: BTreeSet<Arc<str>> = domains.map(Arc::from).collect();
         if !domains.is_empty() {
-            tied.only(key, domains);
-        } else if theirs.is_empty() && gang.iter().any(|other| meant(other.pod)) {
-            tied.has(key);
+            resolved.require_in(key, domains);
+        } else if matching.is_empty() && gang.iter().any(|other| matches(other.pod)) {
+            resolved.require_label(key);
             if gang.len() > 1 {
-                tied.near = Some(key.into());
+                resolved.required_closeness = Some(key.into());
             }
         } else {
-            tied.wait(format!("must be near {scope} by {key}, and none is anywhere"));
+            resolved
+                .wait_because(format!("must be near {selector} by {key}, and none is anywhere"));
         }
     }
 }
@@ -54,7 +57,7 @@ mod tests {
     use muster_core::constraint::Constraints;
     use serde_json::json;
 
-    use crate::constraints::cluster_view::play::{apps, around, node, pod, text};
+    use crate::constraints::cluster_view::fixtures::{apps, cluster_view, node, pod, text};
     use crate::constraints::pod_affinity::*;
 
     #[test]
@@ -93,9 +96,9 @@ mod tests {
             let constraints = Constraints::default();
             let gang = vec![Member { pod: &pod, constraints: &constraints }; count];
             let pods = apps(there, &nodes, &json!({}));
-            let mut tied = PodConstraints::default();
-            near(&gang[0], &gang, &around(&nodes, &pods), &mut tied);
-            assert_eq!(text(&tied), expected, "{count} {app} beside {there}");
+            let mut resolved = PodConstraints::default();
+            require_affinity(&gang[0], &gang, &cluster_view(&nodes, &pods), &mut resolved);
+            assert_eq!(text(&resolved), expected, "{count} {app} beside {there}");
         }
     }
 }

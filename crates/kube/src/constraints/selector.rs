@@ -5,10 +5,10 @@ use std::fmt;
 
 use muster_api::pod::{LabelExpression, LabelSelector, PodTerm, SpreadConstraint};
 
-pub(crate) type Marks = BTreeMap<String, String>;
+pub(crate) type Labels = BTreeMap<String, String>;
 
 /// Labels of namespaces, as far as they are known.
-pub(crate) type Spaces<'a> = BTreeMap<&'a str, &'a Marks>;
+pub(crate) type NamespaceLabels<'a> = BTreeMap<&'a str, &'a Labels>;
 
 /// Pods by their labels and where they live.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,57 +16,64 @@ pub(crate) struct PodSelector {
     selector: LabelSelector,
     namespaces: BTreeSet<String>,
     /// Namespaces by their labels, besides those that are named.
-    by_labels: Option<LabelSelector>,
+    namespace_selector: Option<LabelSelector>,
 }
 
 impl PodSelector {
     /// Whom a term of a pod is about; nobody when it has no selector.
-    pub(crate) fn of(term: &PodTerm, namespace: &str, labels: &Marks) -> Option<Self> {
+    pub(crate) fn of_term(term: &PodTerm, namespace: &str, labels: &Labels) -> Option<Self> {
         let mut selector = term.label_selector.clone()?;
-        add_keys(&mut selector, &term.match_label_keys, "In", labels);
-        add_keys(&mut selector, &term.mismatch_label_keys, "NotIn", labels);
+        add_label_keys(&mut selector, &term.match_label_keys, "In", labels);
+        add_label_keys(&mut selector, &term.mismatch_label_keys, "NotIn", labels);
         let mut namespaces: BTreeSet<String> = term.namespaces.iter().cloned().collect();
         if namespaces.is_empty() && term.namespace_selector.is_none() {
             namespaces.insert(namespace.to_owned());
         }
-        Some(Self { selector, namespaces, by_labels: term.namespace_selector.clone() })
+        Some(Self { selector, namespaces, namespace_selector: term.namespace_selector.clone() })
     }
 
     /// Whom a pod is to be spread with; nobody when the rule has no selector.
-    pub(crate) fn of_rule(
+    pub(crate) fn of_spread_rule(
         rule: &SpreadConstraint,
         namespace: &str,
-        labels: &Marks,
+        labels: &Labels,
     ) -> Option<Self> {
         let mut selector = rule.label_selector.clone()?;
-        add_keys(&mut selector, &rule.match_label_keys, "In", labels);
+        add_label_keys(&mut selector, &rule.match_label_keys, "In", labels);
         let namespaces = BTreeSet::from([namespace.to_owned()]);
-        Some(Self { selector, namespaces, by_labels: None })
+        Some(Self { selector, namespaces, namespace_selector: None })
     }
 
     /// Namespaces and labels of all pods that it is about; none when there are no such labels.
-    pub(crate) fn narrow(&self) -> Option<(&BTreeSet<String>, &Marks)> {
-        let marks = &self.selector.match_labels;
-        (self.by_labels.is_none() && !marks.is_empty()).then_some((&self.namespaces, marks))
+    pub(crate) fn namespaces_and_labels(&self) -> Option<(&BTreeSet<String>, &Labels)> {
+        let match_labels = &self.selector.match_labels;
+        (self.namespace_selector.is_none() && !match_labels.is_empty())
+            .then_some((&self.namespaces, match_labels))
     }
 
     /// Whether it is about a pod with these labels.
-    pub(crate) fn has(&self, namespace: &str, labels: &Marks, spaces: &Spaces<'_>) -> bool {
-        static NONE: Marks = Marks::new();
-        let by_labels = |selector: &LabelSelector| {
-            selector.matches(spaces.get(namespace).copied().unwrap_or(&NONE))
+    pub(crate) fn matches(
+        &self,
+        namespace: &str,
+        labels: &Labels,
+        namespace_labels: &NamespaceLabels<'_>,
+    ) -> bool {
+        static NONE: Labels = Labels::new();
+        let namespace_selector = |selector: &LabelSelector| {
+            selector.matches(namespace_labels.get(namespace).copied().unwrap_or(&NONE))
         };
-        (self.namespaces.contains(namespace) || self.by_labels.as_ref().is_some_and(by_labels))
+        (self.namespaces.contains(namespace)
+            || self.namespace_selector.as_ref().is_some_and(namespace_selector))
             && self.selector.matches(labels)
     }
 }
 
 /// Labels that must be as the pod's own are, or must not: those it has.
-pub(crate) fn add_keys(
+pub(crate) fn add_label_keys(
     selector: &mut LabelSelector,
     keys: &[String],
     operator: &str,
-    labels: &Marks,
+    labels: &Labels,
 ) {
     for key in keys {
         let Some(value) = labels.get(key) else { continue };
@@ -84,20 +91,20 @@ pub(crate) fn add_keys(
 
 impl fmt::Display for PodSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pods with {}", in_words(&self.selector))?;
+        write!(f, "pods with {}", describe(&self.selector))?;
         let named: Vec<&str> = self.namespaces.iter().map(String::as_str).collect();
-        match (&self.by_labels, named.is_empty()) {
+        match (&self.namespace_selector, named.is_empty()) {
             (None, _) => write!(f, " in {}", named.join(", ")),
-            (Some(by), true) => write!(f, " in namespaces with {}", in_words(by)),
+            (Some(by), true) => write!(f, " in namespaces with {}", describe(by)),
             (Some(by), false) => {
-                write!(f, " in {} and namespaces with {}", named.join(", "), in_words(by))
+                write!(f, " in {} and namespaces with {}", named.join(", "), describe(by))
             }
         }
     }
 }
 
 /// A selector as one would type it.
-pub(crate) fn in_words(selector: &LabelSelector) -> String {
+pub(crate) fn describe(selector: &LabelSelector) -> String {
     let equal = selector.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
     let compared = selector.match_expressions.iter().map(|one| {
         let (key, values) = (&one.key, one.values.join("|"));
@@ -119,16 +126,16 @@ mod tests {
 
     use crate::constraints::selector::*;
 
-    fn marks(pairs: &[(&str, &str)]) -> Marks {
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 
     #[test]
     fn terms_are_about_pods_in_namespaces() {
-        let own = marks(&[("app", "db"), ("hash", "1")]);
-        let team = marks(&[("team", "a")]);
-        let none = marks(&[]);
-        let spaces = Spaces::from([("here", &none), ("there", &team)]);
+        let own = labels(&[("app", "db"), ("hash", "1")]);
+        let team = labels(&[("team", "a")]);
+        let none = labels(&[]);
+        let namespace_labels = NamespaceLabels::from([("here", &none), ("there", &team)]);
         let db = json!({"matchLabels": {"app": "db"}});
         // The term, and whether it is about the same pod here, there, and one of another hash here.
         let cases: [(Value, [bool; 3], &str); 7] = [
@@ -160,16 +167,21 @@ mod tests {
                 "pods with app=db,hash notin (1) in here",
             ),
         ];
-        let other = marks(&[("app", "db"), ("hash", "2")]);
+        let other = labels(&[("app", "db"), ("hash", "2")]);
         for (term, about, words) in cases {
             let read: PodTerm = serde_json::from_value(term.clone()).expect("a term");
-            let scope = PodSelector::of(&read, "here", &own);
-            let has = |namespace: &str, labels: &Marks| {
-                scope.as_ref().is_some_and(|scope| scope.has(namespace, labels, &spaces))
+            let selector = PodSelector::of_term(&read, "here", &own);
+            let has = |namespace: &str, labels: &Labels| {
+                selector
+                    .as_ref()
+                    .is_some_and(|selector| selector.matches(namespace, labels, &namespace_labels))
             };
             let got = [has("here", &own), has("there", &own), has("here", &other)];
             assert_eq!(got, about, "{term}");
-            assert_eq!(scope.map_or("nobody".to_owned(), |scope| scope.to_string()), words);
+            assert_eq!(
+                selector.map_or("nobody".to_owned(), |selector| selector.to_string()),
+                words
+            );
         }
     }
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use muster_core::resource::{NamedAmounts, TOKEN};
 
-use crate::constraints::volumes::attach_limits::MEMBERS;
-use crate::constraints::volumes::volume::Shape;
+use crate::constraints::volumes::attach_limits::UNITS_PER_ATTACHMENT;
+use crate::constraints::volumes::volume::ClaimRequirements;
 
 /// What a node has of each token. A member that wants the node for itself takes all of it, one that only must not meet
 /// such a member takes one, and where `n` may share a node each takes the `n`th part, which is exact up to a thousand.
@@ -19,34 +19,34 @@ pub(crate) const WHOLE: u64 = 1_000_000;
 
 /// What a token stands for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Meaning {
+pub(crate) enum TokenKind {
     /// A port of the node, on one of its addresses or on all of them.
-    Port { protocol: String, port: u16, ip: Option<String> },
+    HostPort { protocol: String, port: u16, ip: Option<String> },
     /// Being the only one of these pods.
-    Apart(String),
+    AntiAffinity(String),
     /// A gang's evenness over nodes, by one of its rules.
-    Even { gang: Arc<str>, rule: String },
+    TopologySpread { gang: Arc<str>, rule: String },
     /// A volume that somebody has made on the node: a node has as many as it has.
-    StoredVolume(Shape),
+    StaticVolume(ClaimRequirements),
     /// Being attached to the node by this driver: a node takes so many.
-    Attached(Arc<str>),
+    VolumeAttachment(Arc<str>),
     /// The same for a gang whose members share volumes, besides these.
-    AttachedTo { gang: Arc<str>, driver: Arc<str> },
+    SharedVolumeAttachment { gang: Arc<str>, driver: Arc<str> },
 }
 
-impl fmt::Display for Meaning {
+impl fmt::Display for TokenKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Port { protocol, port, ip: None } => {
+            Self::HostPort { protocol, port, ip: None } => {
                 write!(f, "the node's port {port}/{protocol}")
             }
-            Self::Port { protocol, port, ip: Some(ip) } => {
+            Self::HostPort { protocol, port, ip: Some(ip) } => {
                 write!(f, "the node's port {ip}:{port}/{protocol}")
             }
-            Self::Apart(scope) => write!(f, "a node without {scope}"),
-            Self::Even { rule, .. } => write!(f, "a node with few {rule}"),
-            Self::StoredVolume(shape) => write!(f, "{shape} on the node"),
-            Self::Attached(driver) | Self::AttachedTo { driver, .. } => {
+            Self::AntiAffinity(selector) => write!(f, "a node without {selector}"),
+            Self::TopologySpread { rule, .. } => write!(f, "a node with few {rule}"),
+            Self::StaticVolume(requirements) => write!(f, "{requirements} on the node"),
+            Self::VolumeAttachment(driver) | Self::SharedVolumeAttachment { driver, .. } => {
                 write!(f, "a node that can attach their volumes of {driver}")
             }
         }
@@ -55,46 +55,45 @@ impl fmt::Display for Meaning {
 
 /// Which number stands for what, and who uses it.
 #[derive(Debug, Default)]
-pub(crate) struct Tokens {
-    slots: Vec<Option<Meaning>>,
-    by_meaning: BTreeMap<Meaning, usize>,
+pub(crate) struct TokenRegistry {
+    slots: Vec<Option<TokenKind>>,
+    by_kind: BTreeMap<TokenKind, usize>,
     users: BTreeMap<Arc<str>, BTreeSet<usize>>,
     /// Whether nodes have other tokens than they were told.
     changed: bool,
 }
 
-impl Tokens {
+impl TokenRegistry {
     /// The token that stands for something, if somebody uses it.
-    pub(crate) fn of(&self, meaning: &Meaning) -> Option<Arc<str>> {
-        self.by_meaning.get(meaning).map(|slot| name(*slot))
+    pub(crate) fn name_of(&self, kind: &TokenKind) -> Option<Arc<str>> {
+        self.by_kind.get(kind).map(|slot| name(*slot))
     }
 
     /// A gang uses these tokens from now on, besides those that it still asks for by name, and no others.
-    pub(crate) fn want(
+    pub(crate) fn set_used(
         &mut self,
         gang: &Arc<str>,
-        meanings: impl IntoIterator<Item = Meaning>,
+        kinds: impl IntoIterator<Item = TokenKind>,
         asked: &NamedAmounts,
     ) {
-        let mut wanted: BTreeSet<usize> =
-            meanings.into_iter().map(|meaning| self.slot(meaning)).collect();
+        let mut used: BTreeSet<usize> = kinds.into_iter().map(|kind| self.slot(kind)).collect();
         let before = self.users.remove(gang).unwrap_or_default();
-        wanted.extend(before.iter().filter(|slot| asked.contains_key(&name(**slot))));
-        if !wanted.is_empty() {
-            self.users.insert(gang.clone(), wanted);
+        used.extend(before.iter().filter(|slot| asked.contains_key(&name(**slot))));
+        if !used.is_empty() {
+            self.users.insert(gang.clone(), used);
         }
-        self.free(before);
+        self.free_unused(before);
     }
 
     /// A gang uses nothing any more.
     pub(crate) fn forget(&mut self, gang: &str) {
         if let Some(before) = self.users.remove(gang) {
-            self.free(before);
+            self.free_unused(before);
         }
     }
 
-    fn slot(&mut self, meaning: Meaning) -> usize {
-        if let Some(slot) = self.by_meaning.get(&meaning) {
+    fn slot(&mut self, kind: TokenKind) -> usize {
+        if let Some(slot) = self.by_kind.get(&kind) {
             return *slot;
         }
         self.changed = true;
@@ -102,57 +101,61 @@ impl Tokens {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        self.by_meaning.insert(meaning.clone(), slot);
-        self.slots[slot] = Some(meaning);
+        self.by_kind.insert(kind.clone(), slot);
+        self.slots[slot] = Some(kind);
         slot
     }
 
     /// Drops those of these numbers that nobody uses.
-    fn free(&mut self, slots: BTreeSet<usize>) {
+    fn free_unused(&mut self, slots: BTreeSet<usize>) {
         for slot in slots {
-            if !self.users.values().any(|used| used.contains(&slot))
-                && let Some(meaning) = self.slots[slot].take()
+            if !self.users.values().any(|slots| slots.contains(&slot))
+                && let Some(kind) = self.slots[slot].take()
             {
-                self.by_meaning.remove(&meaning);
+                self.by_kind.remove(&kind);
                 self.changed = true;
             }
         }
     }
 
     /// Whether nodes must be told anew, once.
-    pub(crate) fn have_changed(&mut self) -> bool {
+    pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
     /// What a node has of which nothing is known yet. Nobody has made a volume on it.
     pub(crate) fn on_every_node(&self) -> NamedAmounts {
         let others =
-            self.by_meaning.iter().filter(|(of, _)| !matches!(of, Meaning::StoredVolume(_)));
-        let amount = |of: &Meaning| match of {
-            Meaning::AttachedTo { .. } => WHOLE * MEMBERS,
+            self.by_kind.iter().filter(|(of, _)| !matches!(of, TokenKind::StaticVolume(_)));
+        let amount = |of: &TokenKind| match of {
+            TokenKind::SharedVolumeAttachment { .. } => WHOLE * UNITS_PER_ATTACHMENT,
             _ => WHOLE,
         };
         others.map(|(of, slot)| (name(*slot), amount(of))).collect()
     }
 
     /// Tokens of which nodes do not have the same amount.
-    pub(crate) fn counted(&self) -> impl Iterator<Item = (Arc<str>, &Meaning)> {
-        let is_counted = |meaning: &Meaning| match meaning {
-            Meaning::StoredVolume(_) | Meaning::Attached(_) | Meaning::AttachedTo { .. } => true,
-            Meaning::Port { .. } | Meaning::Apart(_) | Meaning::Even { .. } => false,
+    pub(crate) fn counted_per_node(&self) -> impl Iterator<Item = (Arc<str>, &TokenKind)> {
+        let is_counted_per_node = |kind: &TokenKind| match kind {
+            TokenKind::StaticVolume(_)
+            | TokenKind::VolumeAttachment(_)
+            | TokenKind::SharedVolumeAttachment { .. } => true,
+            TokenKind::HostPort { .. }
+            | TokenKind::AntiAffinity(_)
+            | TokenKind::TopologySpread { .. } => false,
         };
-        let counted = self.by_meaning.iter().filter(move |(meaning, _)| is_counted(meaning));
-        counted.map(|(meaning, slot)| (name(*slot), meaning))
+        let counted = self.by_kind.iter().filter(move |(kind, _)| is_counted_per_node(kind));
+        counted.map(|(kind, slot)| (name(*slot), kind))
     }
 
     /// Whether a gang uses the token that stands for something.
-    pub(crate) fn is_used_by(&self, gang: &str, meaning: &Meaning) -> bool {
-        let slot = self.by_meaning.get(meaning);
+    pub(crate) fn is_used_by(&self, gang: &str, kind: &TokenKind) -> bool {
+        let slot = self.by_kind.get(kind);
         slot.zip(self.users.get(gang)).is_some_and(|(slot, used)| used.contains(slot))
     }
 
     /// What a gang's tokens mean.
-    pub(crate) fn in_words(&self, gang: &str) -> Vec<String> {
+    pub(crate) fn describe(&self, gang: &str) -> Vec<String> {
         let slots = self.users.get(gang).into_iter().flatten();
         slots.filter_map(|slot| self.slots[*slot].as_ref().map(ToString::to_string)).collect()
     }
@@ -166,38 +169,38 @@ fn name(slot: usize) -> Arc<str> {
 mod tests {
     use crate::constraints::tokens::*;
 
-    fn apart(text: &str) -> Meaning {
-        Meaning::Apart(text.to_owned())
+    fn anti_affinity(text: &str) -> TokenKind {
+        TokenKind::AntiAffinity(text.to_owned())
     }
 
     #[test]
     fn a_number_is_given_again_when_its_last_user_has_gone() {
-        let mut tokens = Tokens::default();
+        let mut tokens = TokenRegistry::default();
         let (one, two): (Arc<str>, Arc<str>) = ("one".into(), "two".into());
         let none = NamedAmounts::new();
-        tokens.want(&one, [apart("a")], &none);
-        tokens.want(&two, [apart("a"), apart("b")], &none);
-        let a = tokens.of(&apart("a")).expect("used");
-        assert!(tokens.have_changed() && !tokens.have_changed());
+        tokens.set_used(&one, [anti_affinity("a")], &none);
+        tokens.set_used(&two, [anti_affinity("a"), anti_affinity("b")], &none);
+        let a = tokens.name_of(&anti_affinity("a")).expect("used");
+        assert!(tokens.take_changed() && !tokens.take_changed());
         tokens.forget("one");
-        assert_eq!(tokens.of(&apart("a")), Some(a.clone()), "the other still uses it");
-        assert!(!tokens.have_changed());
+        assert_eq!(tokens.name_of(&anti_affinity("a")), Some(a.clone()), "the other still uses it");
+        assert!(!tokens.take_changed());
         // It is not wanted any more, but still asked for.
-        tokens.want(&two, [apart("b")], &NamedAmounts::from([(a.clone(), 1)]));
-        assert_eq!(tokens.of(&apart("a")), Some(a.clone()));
-        tokens.want(&two, [apart("b")], &none);
-        assert_eq!(tokens.of(&apart("a")), None);
-        tokens.want(&one, [apart("c")], &none);
-        assert_eq!(tokens.of(&apart("c")), Some(a));
+        tokens.set_used(&two, [anti_affinity("b")], &NamedAmounts::from([(a.clone(), 1)]));
+        assert_eq!(tokens.name_of(&anti_affinity("a")), Some(a.clone()));
+        tokens.set_used(&two, [anti_affinity("b")], &none);
+        assert_eq!(tokens.name_of(&anti_affinity("a")), None);
+        tokens.set_used(&one, [anti_affinity("c")], &none);
+        assert_eq!(tokens.name_of(&anti_affinity("c")), Some(a));
         assert_eq!(tokens.on_every_node().len(), 2);
     }
 
     #[test]
     fn words_name_what_a_token_means() {
-        let mut tokens = Tokens::default();
-        let port = Meaning::Port { protocol: "TCP".to_owned(), port: 8080, ip: None };
-        tokens.want(&"one".into(), [port.clone()], &NamedAmounts::new());
-        assert_eq!(tokens.in_words("one"), ["the node's port 8080/TCP"]);
-        assert!(tokens.in_words("two").is_empty());
+        let mut tokens = TokenRegistry::default();
+        let port = TokenKind::HostPort { protocol: "TCP".to_owned(), port: 8080, ip: None };
+        tokens.set_used(&"one".into(), [port.clone()], &NamedAmounts::new());
+        assert_eq!(tokens.describe("one"), ["the node's port 8080/TCP"]);
+        assert!(tokens.describe("two").is_empty());
     }
 }

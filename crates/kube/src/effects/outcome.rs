@@ -117,7 +117,7 @@ impl Host {
                     self.dirty.gangs.insert(gang);
                 }
             }
-            Outcome::ClaimRefFailed { gang, claim } => self.was_not_kept(gang, &claim),
+            Outcome::ClaimRefFailed { gang, claim } => self.claim_ref_failed(gang, &claim),
             Outcome::JobPatchFailed(gang) => {
                 if let Some(record) = self.gangs.get_mut(&gang) {
                     record.requested_suspend = None;

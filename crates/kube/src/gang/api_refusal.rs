@@ -11,7 +11,7 @@ use kube::runtime::events::EventType;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::api::retry::Said;
-use crate::constraints::pod_constraints::nowhere;
+use crate::constraints::pod_constraints::match_no_node;
 use crate::effects::outcome::Outcome;
 use crate::gang::identity::BuiltGang;
 use crate::host::Host;
@@ -120,7 +120,7 @@ impl Host {
     /// Holds a gang that backs off: it is placed nowhere, with the reason.
     pub(crate) fn hold_during_backoff(&self, name: &str, built: &mut BuiltGang) {
         if let Some(why) = self.backoff_reason(name) {
-            built.spec.roles.iter_mut().for_each(|role| nowhere(&mut role.constraints));
+            built.spec.roles.iter_mut().for_each(|role| match_no_node(&mut role.constraints));
             built.wait_reason = Some(why);
         }
     }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::cache::kinds::KindRole;
 use crate::cache::store::Key;
 use crate::cache::watched_objects::read;
-use crate::constraints::pod_constraints::{PodConstraints, nowhere};
+use crate::constraints::pod_constraints::{PodConstraints, match_no_node};
 use crate::gang::identity::{BuiltGang, GangSource, MERGED_SUFFIX};
 use crate::gang::merged_groups::group_of;
 use crate::gang::pod_templates::create::INDEX;
@@ -135,8 +135,8 @@ impl Host {
         }
         assembled.spec.disruption.grace = longest_grace(&members);
         self.apply_gang_manifest(record, &members, &mut assembled)?;
-        if let Err(why) = self.gather_close(&mut assembled.spec, &pod_constraints) {
-            assembled.spec.roles.iter_mut().for_each(|role| nowhere(&mut role.constraints));
+        if let Err(why) = self.apply_closeness(&mut assembled.spec, &pod_constraints) {
+            assembled.spec.roles.iter_mut().for_each(|role| match_no_node(&mut role.constraints));
             wait_reason.get_or_insert(why);
         }
         assembled.spec.priority = terms.priority.value;
@@ -147,9 +147,9 @@ impl Host {
         let (mut pod_roles, mut pod_ranks) = (BTreeMap::new(), BTreeMap::new());
         for (role, places) in assembled.roles.iter().enumerate() {
             let first = places.first().and_then(|at| pod_constraints.get(&members[*at].key));
-            first
-                .into_iter()
-                .for_each(|constraints| constraints.wish(&mut assembled.spec.roles[role]));
+            first.into_iter().for_each(|constraints| {
+                constraints.apply_preferences_to(&mut assembled.spec.roles[role])
+            });
             for (rank, at) in places.iter().enumerate() {
                 pod_roles.insert(members[*at].key.clone(), role as u16);
                 pod_ranks.insert(members[*at].key.clone(), rank as u32);
@@ -222,15 +222,16 @@ impl Host {
         let live = members.iter().filter(|member| !member.done);
         let pods = live.map(|member| (&member.key, &member.pod, &member.constraints));
         let pods: Vec<_> = pods.collect();
-        let resolved = self.tie(&record.source.gang_name(), record, &pods);
+        let resolved = self.resolve_constraints(&record.source.gang_name(), record, &pods);
         let keys: Vec<Key> = pods.iter().map(|(key, _, _)| (*key).clone()).collect();
         let mut resolved: BTreeMap<Key, PodConstraints> = keys.into_iter().zip(resolved).collect();
         for member in members {
             if let Some(resolved) = resolved.get_mut(&member.key) {
-                resolved.constrain(&mut member.constraints);
+                resolved.apply_to(&mut member.constraints);
             }
         }
-        let wait_reason = resolved.values().find_map(PodConstraints::waits).map(str::to_owned);
+        let wait_reason =
+            resolved.values().find_map(PodConstraints::wait_reason).map(str::to_owned);
         (resolved, wait_reason)
     }
 
@@ -241,7 +242,7 @@ impl Host {
         pods: &[Key],
     ) -> Result<(Vec<MemberPod>, bool), String> {
         let mut members = Vec::with_capacity(pods.len());
-        let settled = self.is_settled(&record.source.gang_name(), record);
+        let settled = self.is_placed(&record.source.gang_name(), record);
         let mut failed_indexes = BTreeSet::new();
         for key in pods {
             let Some(pod) = self.cache.pods.get(key) else { continue };

@@ -10,7 +10,7 @@ use muster_core::Event;
 use muster_core::gang::Phase;
 use muster_core::id::GangId;
 
-use crate::constraints::pod_constraints::nowhere;
+use crate::constraints::pod_constraints::match_no_node;
 use crate::effects::outcome::Outcome;
 use crate::host::Host;
 use crate::schedule::phase::PodsByState;
@@ -61,7 +61,7 @@ impl Host {
             self.gangs.get_mut(name).expect("the gang has a record").submitted_spec = None;
             return;
         }
-        spec.roles.iter_mut().for_each(|role| nowhere(&mut role.constraints));
+        spec.roles.iter_mut().for_each(|role| match_no_node(&mut role.constraints));
         if self.apply_event(&Event::GangChanged(spec.clone())) {
             let record = self.gangs.get_mut(name).expect("the gang has a record");
             (record.submitted_spec, record.pods_missing_at_admission) = (Some(spec), true);

@@ -37,7 +37,7 @@ impl Host {
         });
         let foreign = self.foreign_on(name);
         self.record_excess_usage(name, &foreign);
-        let tokens = self.tokens_on(name, &node);
+        let tokens = self.node_tokens(name, &node);
         let claimed = claim.map(|id| (id, gpu.as_ref()));
         let mut spec = node_spec(&node, tokens, &foreign, claimed, &self.config.gpus);
         spec.ready &= !is_unsure;

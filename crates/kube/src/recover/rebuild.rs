@@ -55,7 +55,7 @@ impl Host {
         self.recover_learned_state();
         self.recall_offerings();
         self.recover_requests();
-        self.find_volumes();
+        self.load_volumes();
         let reopened = self.find_gangs();
         self.remove_orphans();
         self.tell_pools();

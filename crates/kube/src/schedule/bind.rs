@@ -15,7 +15,7 @@ use muster_core::time::Span;
 use crate::api::retry::{Backoff, Said};
 use crate::api::writer::ApiWriter;
 use crate::cache::store::Key;
-use crate::constraints::volumes::binding::Pull;
+use crate::constraints::volumes::binding::VolumeNode;
 use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::features::Feature;
 use crate::gang::api_refusal::refusal_of;
@@ -61,10 +61,10 @@ impl Host {
         };
         let mut assigned = Vec::new();
         // Pods whose volumes are provisioned for a node go there; the others take what is left.
-        let pulls = by_state.unbound.iter().map(|key| (key, self.told_to(name, key)));
-        let mut pulls: Vec<(&Key, Option<Pull>)> = pulls.collect();
-        pulls.sort_by_key(|(key, pull)| (pull.is_none(), record.rank(key)));
-        for (key, pull) in pulls {
+        let pods = by_state.unbound.iter().map(|key| (key, self.volume_node(name, key)));
+        let mut pods: Vec<(&Key, Option<VolumeNode>)> = pods.collect();
+        pods.sort_by_key(|(key, volume_node)| (volume_node.is_none(), record.rank(key)));
+        for (key, volume_node) in pods {
             let Some(role) = record.pod_roles.get(key) else { continue };
             if in_stages && !enough && !is_whole(*role) {
                 continue;
@@ -72,15 +72,16 @@ impl Host {
             let Some(seats) = open.get_mut(role).filter(|seats| !seats.is_empty()) else {
                 continue;
             };
-            let there = |pull: &Pull| seats.iter().position(|seat| *seat == pull.node);
-            let at = match (pull.as_ref().and_then(there), pull) {
+            let there =
+                |volume_node: &VolumeNode| seats.iter().position(|seat| *seat == volume_node.node);
+            let at = match (volume_node.as_ref().and_then(there), volume_node) {
                 (Some(at), _) => at,
-                (None, Some(Pull { must: true, .. })) => continue, // its volume is out of reach elsewhere
+                (None, Some(VolumeNode { is_required: true, .. })) => continue, // its volume is out of reach elsewhere
                 (None, _) => 0,
             };
             assigned.push((key.clone(), seats.remove(at)));
         }
-        if !self.volumes_are_there(name, &assigned) {
+        if !self.bind_volumes(name, &assigned) {
             return;
         }
         for (key, node) in assigned {

@@ -16,7 +16,7 @@ use muster_core::id::GangId;
 use muster_core::time::Time;
 
 use crate::cache::store::Key;
-use crate::constraints::pod_constraints::nowhere;
+use crate::constraints::pod_constraints::match_no_node;
 use crate::gang::identity::BuiltGang;
 use crate::gang::record::GangRecord;
 use crate::host::Host;
@@ -122,7 +122,7 @@ impl Host {
     /// Holds a gang whose bound pods exceed its queue's limits: it is placed nowhere.
     pub(crate) fn hold_beyond_limits(&self, name: &str, built: &mut BuiltGang) {
         if self.gangs.get(name).is_some_and(|record| record.is_bound_beyond_limits) {
-            built.spec.roles.iter_mut().for_each(|role| nowhere(&mut role.constraints));
+            built.spec.roles.iter_mut().for_each(|role| match_no_node(&mut role.constraints));
             built.wait_reason = Some(format!(
                 "{NOT_BOUND_BY_MUSTER} beyond the limits of its queue: {COUNTED_AS_USAGE}"
             ));

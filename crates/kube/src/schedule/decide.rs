@@ -137,14 +137,17 @@ impl Host {
         }
         let nodes = seats.iter().filter_map(|seat| self.world.node_name(seat.node).cloned());
         let nodes: Vec<Arc<str>> = nodes.collect();
-        let is_constrained = self.minds(record);
-        let has_preferences =
-            || !record.preferences_refreshed && gang.phase == Phase::Waiting && self.wishes(record);
+        let is_constrained = self.constraints_may_change(record);
+        let has_preferences = || {
+            !record.preferences_refreshed
+                && gang.phase == Phase::Waiting
+                && self.has_preferences(record)
+        };
         if !is_constrained && !has_preferences() {
             return true;
         }
         self.constraints_still_hold(&name, *id)
-            && (!is_constrained || self.volumes_are_left(&name, &nodes))
+            && (!is_constrained || self.volumes_still_available(&name, &nodes))
     }
 
     /// Whether an action stops or shrinks a victim for an order that is not stored yet. No gang is preempted for an order that
@@ -175,14 +178,14 @@ impl Host {
         let record = self.gangs.get_mut(name).expect("the gang has a record");
         let was_refreshed = std::mem::replace(&mut record.preferences_refreshed, true);
         if (was_refreshed || gang.phase != Phase::Waiting)
-            && Self::only_wishes_differ(&gang.spec, &built.spec)
+            && Self::only_preferences_differ(&gang.spec, &built.spec)
         {
             return true;
         }
         tracing::debug!(gang = &**name, "its constraints have changed");
         self.roll_back_order(id);
         self.submit_or_update(name, built);
-        self.settle_tokens();
+        self.refresh_node_tokens();
         false
     }
 

@@ -161,7 +161,7 @@ impl Host {
         }
         let record = self.gangs.get(name).expect("the gang has a record");
         let mut built = self.build_gang(record)?;
-        self.name_tokens(name, &mut built);
+        self.register_tokens(name, &mut built);
         self.hold_during_backoff(name, &mut built);
         self.hold_beyond_limits(name, &mut built);
         Ok(built)

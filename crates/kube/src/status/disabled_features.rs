@@ -44,7 +44,7 @@ impl Host {
 
     fn claim_without_volume(&self, group: &GangRecord, pod: &Pod) -> Option<String> {
         self.config.disabled.has(Feature::Volumes).then_some(())?;
-        self.waiting_claim(&group.source.gang_name(), pod)
+        self.claim_waiting_for_first_consumer(&group.source.gang_name(), pod)
     }
 
     /// Why nodes of a pool are not asked for, if what it takes to ask is off.

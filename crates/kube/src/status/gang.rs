@@ -308,7 +308,7 @@ impl Host {
             None => {
                 let mut words = words::verdict(&self.world, id, verdict);
                 if let (true, Some(needs)) =
-                    (waits(&phase), self.constraints.in_words(&gang.spec.name))
+                    (waits(&phase), self.constraints.describe(&gang.spec.name))
                 {
                     words = format!("{words}; {needs}");
                 }
@@ -473,7 +473,7 @@ impl Host {
             phase if waits(phase) => group.wait_reason.as_ref().map(|why| format!("waits: {why}")),
             GangPhase::Admitted | GangPhase::Running => {
                 let choosing = group.volume_binding.as_ref()?;
-                self.pods_by_state(group).bound.is_empty().then(|| choosing.in_words())
+                self.pods_by_state(group).bound.is_empty().then(|| choosing.describe())
             }
             _ => None,
         }

@@ -1,4 +1,5 @@
-//! `cargo xtask attempts`: writes the list of attack attempts into `docs/security.md`, from the tests that make them.
+//! `cargo xtask attempts`: writes the list of attack attempts into `docs/reference/security-tests.md`, from the tests that
+//! make them.
 //!
 //! A row is a test; the words beside it are the first paragraph of its doc comment. Where one test makes several attempts, a
 //! comment `// Attempt: WHAT` before each of them puts it into the list.
@@ -11,7 +12,7 @@ use anyhow::Context;
 use clap::Args as ClapArgs;
 use muster_testkit::testbed;
 
-const PAGE: &str = "docs/security.md";
+const PAGE: &str = "docs/reference/security-tests.md";
 const BEGIN: &str = "<!-- attempts: written by `make attempts` -->\n";
 const END: &str = "<!-- end of attempts -->\n";
 
@@ -27,7 +28,7 @@ const FOLDERS: [(&str, &str); 2] = [
     ),
 ];
 
-/// Write the list of attempts in docs/security.md from the tests that make them.
+/// Write the list of attempts in docs/reference/security-tests.md from the tests that make them.
 #[derive(ClapArgs)]
 pub(crate) struct Args {}
 

@@ -14,7 +14,7 @@ use muster_testkit::testbed;
 
 use super::tool::Tool;
 
-const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
+const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", features: "" };
 
 /// An older copy of the database counts as none; this is cargo-deny's own limit.
 const STALE: Duration = Duration::from_secs(90 * 24 * 3600);

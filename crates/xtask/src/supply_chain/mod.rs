@@ -9,4 +9,4 @@ pub(crate) mod sbom;
 #[cfg(test)]
 mod images;
 mod packages;
-mod tool;
+pub(crate) mod tool;

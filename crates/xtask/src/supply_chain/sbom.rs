@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::packages::{self, PLATFORM, Package};
 use super::tool::Tool;
 
-const CARGO_CYCLONEDX: Tool = Tool { name: "cargo-cyclonedx", version: "0.5.9" };
+const CARGO_CYCLONEDX: Tool = Tool { name: "cargo-cyclonedx", version: "0.5.9", features: "" };
 
 /// The files that cargo-cyclonedx writes, and their binaries.
 const BILLS: [(&str, &str); 2] = [

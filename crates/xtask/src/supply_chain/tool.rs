@@ -7,14 +7,16 @@ use std::{env, fs};
 use anyhow::{Context, bail};
 
 /// A program on crates.io, at one version.
-pub(super) struct Tool {
-    pub(super) name: &'static str,
-    pub(super) version: &'static str,
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+    /// Features beside those that cannot be left out, with commas between them.
+    pub(crate) features: &'static str,
 }
 
 impl Tool {
     /// The installed program; installs it when the cache does not hold this version.
-    pub(super) fn installed(&self) -> anyhow::Result<PathBuf> {
+    pub(crate) fn installed(&self) -> anyhow::Result<PathBuf> {
         let folder = cache()?.join(format!("{}-{}", self.name, self.version));
         let program = folder.join("bin").join(self.name);
         if program.is_file() {
@@ -30,6 +32,7 @@ impl Tool {
         let partial = folder.with_extension(format!("partial-{}", std::process::id()));
         let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .args(["install", "--quiet", "--locked", "--debug", "--no-default-features"])
+            .args(["--features", self.features])
             .arg(format!("{}@{}", self.name, self.version))
             .arg("--root")
             .arg(&partial)

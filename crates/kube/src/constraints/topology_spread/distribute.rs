@@ -14,23 +14,23 @@ pub(crate) struct Domain {
 
 /// The domain of each of so many members, each in the one that has fewest by then, and at most `most` in any of them;
 /// none when they do not fit. Of those that have as few, the one with most nodes gets one first.
-pub(crate) fn deal(
+pub(crate) fn distribute(
     domains: &BTreeMap<Arc<str>, Domain>,
     members: usize,
-    most: u32,
+    max_per_domain: u32,
 ) -> Option<Vec<Arc<str>>> {
     let mut filled = domains.clone();
-    let mut dealt = Vec::with_capacity(members);
+    let mut assigned = Vec::with_capacity(members);
     for _ in 0..members {
-        let open = filled.iter_mut().filter(|(_, domain)| domain.pods < most);
+        let open = filled.iter_mut().filter(|(_, domain)| domain.pods < max_per_domain);
         let (name, domain) = open.min_by_key(|(name, domain)| {
             (domain.pods, std::cmp::Reverse(domain.nodes), (*name).clone())
         })?;
         domain.pods += 1;
-        dealt.push(name.clone());
+        assigned.push(name.clone());
     }
-    dealt.sort();
-    Some(dealt)
+    assigned.sort();
+    Some(assigned)
 }
 
 #[cfg(test)]
@@ -52,9 +52,10 @@ mod tests {
             (&[("a", 0, 1), ("b", 0, 5)], 2, 1, Some("a b")),
             (&[("a", 1, 1), ("b", 0, 5)], 2, 1, None),
         ];
-        for (pods, members, most, expected) in cases {
-            let dealt = deal(&domains(pods), members, most).map(|dealt| dealt.join(" "));
-            assert_eq!(dealt.as_deref(), expected, "{members} over {pods:?}");
+        for (pods, members, max_per_domain, expected) in cases {
+            let assigned = distribute(&domains(pods), members, max_per_domain)
+                .map(|assigned| assigned.join(" "));
+            assert_eq!(assigned.as_deref(), expected, "{members} over {pods:?}");
         }
     }
 }

@@ -6,47 +6,47 @@ use std::sync::Arc;
 use muster_api::pod::SpreadConstraint;
 use muster_core::constraint::Constraints;
 
-use crate::constraints::cluster_view::{ClusterView, Member, domain, suits};
+use crate::constraints::cluster_view::{ClusterView, Member, domain, node_matches};
 use crate::constraints::topology_spread::distribute::Domain;
-use crate::constraints::topology_spread::rule::rules;
+use crate::constraints::topology_spread::rule::required_rules;
 use crate::objects::node::Node;
 use crate::objects::pod::Pod;
 use crate::provision::node_spec::taints;
 
 /// The domains that a rule counts.
 #[derive(Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct DomainCounts {
     pub(crate) domains: BTreeMap<Arc<str>, Domain>,
     /// Those of them where the member itself cannot go, and which stay as they are.
-    pub(crate) closed: BTreeSet<Arc<str>>,
+    pub(crate) ineligible: BTreeSet<Arc<str>>,
 }
 
-impl Counted {
+impl DomainCounts {
     /// Who is counted where, over nodes that the rule looks at and that are in a domain of each of the member's rules.
     pub(crate) fn new(
         rule: &SpreadConstraint,
         member: &Member<'_>,
-        around: &ClusterView<'_>,
+        cluster: &ClusterView<'_>,
         counts: impl Fn(&Pod) -> bool,
     ) -> Self {
         let mut counted = Self::default();
         let eligible = |node: &Node| {
-            looks_at(rule, member.constraints, node)
-                && rules(member.pod).all(|rule| domain(node, &rule.topology_key).is_some())
+            counts_node(rule, member.constraints, node)
+                && required_rules(member.pod).all(|rule| domain(node, &rule.topology_key).is_some())
         };
         let mut open = BTreeSet::new();
-        for node in around.nodes.iter().filter(|node| eligible(node)) {
+        for node in cluster.nodes.iter().filter(|node| eligible(node)) {
             let Some(name) = domain(node, &rule.topology_key) else { continue };
             let here = counted.domains.entry(name.into()).or_default();
-            if suits(member.constraints, node) {
+            if node_matches(member.constraints, node) {
                 here.nodes += u32::from(node.is_ready());
                 open.insert(name);
             }
         }
-        let closed = counted.domains.keys().filter(|name| !open.contains(&***name));
-        counted.closed = closed.cloned().collect();
+        let ineligible = counted.domains.keys().filter(|name| !open.contains(&***name));
+        counted.ineligible = ineligible.cloned().collect();
         // Those that leave are not counted, here as in Kubernetes.
-        for other in around.pods.iter().filter(|one| !one.pod.is_leaving() && counts(one.pod)) {
+        for other in cluster.pods.iter().filter(|one| !one.pod.is_leaving() && counts(one.pod)) {
             let name = domain(other.node, &rule.topology_key).filter(|_| eligible(other.node));
             if let Some(here) = name.and_then(|name| counted.domains.get_mut(name)) {
                 here.pods += 1;
@@ -56,22 +56,22 @@ impl Counted {
     }
 
     /// Those where the member can go.
-    pub(crate) fn open(&self) -> BTreeMap<Arc<str>, Domain> {
-        let open = self.domains.iter().filter(|(name, _)| !self.closed.contains(*name));
+    pub(crate) fn eligible(&self) -> BTreeMap<Arc<str>, Domain> {
+        let open = self.domains.iter().filter(|(name, _)| !self.ineligible.contains(*name));
         open.map(|(name, here)| (name.clone(), *here)).collect()
     }
 
     /// What the emptiest of those has where nobody can go.
-    pub(crate) fn least_closed(&self) -> Option<u32> {
-        self.closed.iter().map(|name| self.domains[name].pods).min()
+    pub(crate) fn fewest_in_ineligible(&self) -> Option<u32> {
+        self.ineligible.iter().map(|name| self.domains[name].pods).min()
     }
 }
 
 /// Whether a rule looks at a node, by its policies.
-fn looks_at(rule: &SpreadConstraint, constraints: &Constraints, node: &Node) -> bool {
+fn counts_node(rule: &SpreadConstraint, constraints: &Constraints, node: &Node) -> bool {
     let is = |policy: &Option<String>, what: &str| policy.as_deref() == Some(what);
     let tolerates = || constraints.tolerates(&taints(node));
-    (is(&rule.node_affinity_policy, "Ignore") || suits(constraints, node))
+    (is(&rule.node_affinity_policy, "Ignore") || node_matches(constraints, node))
         && (!is(&rule.node_taints_policy, "Honor") || tolerates())
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use muster_core::constraint::{Requirement, Test};
     use serde_json::json;
 
-    use crate::constraints::cluster_view::play::{apps, around, node, pod};
+    use crate::constraints::cluster_view::fixtures::{apps, cluster_view, node, pod};
     use crate::constraints::topology_spread::domains::*;
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
             (json!({"nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"}), "1:2 2:1", "1"),
             (json!({"nodeAffinityPolicy": "Honor", "nodeTaintsPolicy": "Ignore"}), "2:1 3:0", ""),
         ];
-        for (policies, expected, closed) in cases {
+        for (policies, expected, ineligible) in cases {
             let mut rule = json!({"topologyKey": "zone", "maxSkew": 1, "labelSelector": {}});
             rule.as_object_mut()
                 .expect("a rule")
@@ -109,12 +109,12 @@ mod tests {
             let rule = &pod.spec.topology_spread_constraints[0];
             let pods = apps("db@a db@a db@b", &nodes, &json!({}));
             let member = Member { pod: &pod, constraints: &constraints };
-            let counted = Counted::new(rule, &member, &around(&nodes, &pods), |_| true);
+            let counted = DomainCounts::new(rule, &member, &cluster_view(&nodes, &pods), |_| true);
             let domains =
                 counted.domains.iter().map(|(name, here)| format!("{name}:{}", here.pods));
             assert_eq!(domains.collect::<Vec<_>>().join(" "), expected, "{policies}");
-            let shut: Vec<&str> = counted.closed.iter().map(|name| &**name).collect();
-            assert_eq!(shut.join(" "), closed, "{policies}");
+            let shut: Vec<&str> = counted.ineligible.iter().map(|name| &**name).collect();
+            assert_eq!(shut.join(" "), ineligible, "{policies}");
         }
     }
 }

@@ -11,38 +11,38 @@ use muster_core::topology::HOSTNAME;
 
 use crate::constraints::cluster_view::{ClusterView, Member, labels, namespace};
 use crate::constraints::pod_constraints::PodConstraints;
-use crate::constraints::selector::{add_keys, in_words};
-use crate::constraints::tokens::{Meaning, WHOLE};
-use crate::constraints::topology_spread::distribute::{Domain, deal};
-use crate::constraints::topology_spread::domains::Counted;
+use crate::constraints::selector::{add_label_keys, describe};
+use crate::constraints::tokens::{TokenKind, WHOLE};
+use crate::constraints::topology_spread::distribute::{Domain, distribute};
+use crate::constraints::topology_spread::domains::DomainCounts;
 use crate::objects::pod::Pod;
 
 /// The rules of a pod that must be kept.
-pub(crate) fn rules(pod: &Pod) -> impl Iterator<Item = &SpreadConstraint> {
+pub(crate) fn required_rules(pod: &Pod) -> impl Iterator<Item = &SpreadConstraint> {
     let rules = pod.spec.topology_spread_constraints.iter();
     rules.filter(|rule| rule.when_unsatisfiable != "ScheduleAnyway")
 }
 
 /// Spreads members that have the same rules.
-pub(crate) fn spread(
+pub(crate) fn require_topology_spread(
     name: &Arc<str>,
     gang: &[Member<'_>],
-    around: &ClusterView<'_>,
-    tied: &mut [PodConstraints],
+    cluster: &ClusterView<'_>,
+    resolved: &mut [PodConstraints],
 ) {
     let mut done: Vec<&SpreadConstraint> = Vec::new();
     for member in gang {
-        for rule in rules(member.pod) {
+        for rule in required_rules(member.pod) {
             if !done.contains(&rule) {
                 done.push(rule);
-                spread_by(name, rule, gang, around, tied);
+                apply_rule(name, rule, gang, cluster, resolved);
             }
         }
     }
 }
 
 /// A rule, and the pods it counts.
-struct Rule<'a> {
+struct SpreadRule<'a> {
     rule: &'a SpreadConstraint,
     key: &'a str,
     skew: u32,
@@ -53,28 +53,28 @@ struct Rule<'a> {
 }
 
 /// Members that a rule binds and counts, and that may go to the same nodes.
-struct Alike {
+struct MemberGroup {
     members: Vec<usize>,
-    at: Counted,
+    at: DomainCounts,
 }
 
 /// Keeps one rule for all members that have it, or has them wait. Members that have the rule are seated first, as it were:
 /// those it counts and does not bind may go anywhere, whoever is there by then.
-fn spread_by(
+fn apply_rule(
     name: &Arc<str>,
     rule: &SpreadConstraint,
     gang: &[Member<'_>],
-    around: &ClusterView<'_>,
-    tied: &mut [PodConstraints],
+    cluster: &ClusterView<'_>,
+    resolved: &mut [PodConstraints],
 ) {
     // Whom it counts may depend on the member's own labels.
     let mut bound: Vec<(LabelSelector, Vec<usize>)> = Vec::new();
     for (at, member) in gang.iter().enumerate() {
         let Some(mut selector) = rule.label_selector.clone() else { return };
-        if rules(member.pod).all(|own| own != rule) {
+        if required_rules(member.pod).all(|own| own != rule) {
             continue;
         }
-        add_keys(&mut selector, &rule.match_label_keys, "In", labels(member.pod));
+        add_label_keys(&mut selector, &rule.match_label_keys, "In", labels(member.pod));
         match bound.iter_mut().find(|(same, _)| *same == selector) {
             Some((_, members)) => members.push(at),
             None => bound.push((selector, vec![at])),
@@ -83,68 +83,68 @@ fn spread_by(
     for (selector, bound) in bound {
         let here = namespace(gang[bound[0]].pod);
         let counts = |pod: &Pod| namespace(pod) == here && selector.matches(labels(pod));
-        let count = |member: &Member<'_>| Counted::new(rule, member, around, counts);
+        let count = |member: &Member<'_>| DomainCounts::new(rule, member, cluster, counts);
         let (own, others): (Vec<usize>, Vec<usize>) =
             bound.iter().partition(|at| counts(gang[**at].pod));
-        let rule = Rule {
+        let rule = SpreadRule {
             rule,
             key: &rule.topology_key,
             skew: u32::try_from(rule.max_skew).unwrap_or(0).max(1),
-            words: format!("pods with {}", in_words(&selector)),
+            words: format!("pods with {}", describe(&selector)),
             members: own.len(),
         };
         for at in others {
-            rule.keep_alone(&count(&gang[at]), 0, &mut tied[at]);
+            rule.restrict_single_member(&count(&gang[at]), 0, &mut resolved[at]);
         }
         if let [alone] = own[..] {
-            rule.keep_alone(&count(&gang[alone]), 1, &mut tied[alone]);
+            rule.restrict_single_member(&count(&gang[alone]), 1, &mut resolved[alone]);
             continue;
         }
-        let mut alike: Vec<Alike> = Vec::new();
+        let mut alike: Vec<MemberGroup> = Vec::new();
         for at in own {
-            let same = |other: &&mut Alike| {
+            let same = |other: &&mut MemberGroup| {
                 gang[other.members[0]].constraints == gang[at].constraints
-                    && rules(gang[other.members[0]].pod).eq(rules(gang[at].pod))
+                    && required_rules(gang[other.members[0]].pod).eq(required_rules(gang[at].pod))
             };
             match alike.iter_mut().find(same) {
                 Some(other) => other.members.push(at),
-                None => alike.push(Alike { members: vec![at], at: count(&gang[at]) }),
+                None => alike.push(MemberGroup { members: vec![at], at: count(&gang[at]) }),
             }
         }
         let kept = match rule.key {
-            HOSTNAME => rule.keep_by_token(name, &alike, tied),
-            _ => rule.deal_out(&mut alike, tied),
+            HOSTNAME => rule.bound_by_token(name, &alike, resolved),
+            _ => rule.distribute_members(&mut alike, resolved),
         };
         if let Err(why) = kept {
             let all = alike.iter().flat_map(|alike| &alike.members);
-            all.for_each(|at| tied[*at].wait(why.clone()));
+            all.for_each(|at| resolved[*at].wait_because(why.clone()));
         }
     }
 }
 
-impl Rule<'_> {
+impl SpreadRule<'_> {
     /// One member goes where it may go now, whether it is counted or not.
-    fn keep_alone(&self, at: &Counted, own: u32, tied: &mut PodConstraints) {
-        let top = least(self.rule, &at.domains) + self.skew;
+    fn restrict_single_member(&self, at: &DomainCounts, own: u32, resolved: &mut PodConstraints) {
+        let top = global_minimum(self.rule, &at.domains) + self.skew;
         let full = at.domains.iter().filter(|(_, here)| here.pods + own > top);
-        tied.not(self.key, full.map(|(name, _)| name.clone()).collect());
-        tied.has(self.key);
+        resolved.require_not_in(self.key, full.map(|(name, _)| name.clone()).collect());
+        resolved.require_label(self.key);
     }
 
     /// A token bounds how many members share a node.
-    fn keep_by_token(
+    fn bound_by_token(
         &self,
         gang: &Arc<str>,
-        alike: &[Alike],
-        tied: &mut [PodConstraints],
+        alike: &[MemberGroup],
+        resolved: &mut [PodConstraints],
     ) -> Result<(), String> {
-        let bounds: Option<Vec<Even>> = alike
+        let bounds: Option<Vec<NodeBound>> = alike
             .iter()
             .map(|one| {
-                let mut even = even(self.rule, self.skew, one.members.len() as u32, &one.at)?;
+                let mut even = node_bound(self.rule, self.skew, one.members.len() as u32, &one.at)?;
                 // Where others may be besides, only what holds whoever is where can be promised.
                 if alike.len() > 1 && even.each > self.skew {
-                    even = bounded(self.rule, self.skew, self.skew, &one.at);
+                    even = bound_with(self.rule, self.skew, self.skew, &one.at);
                 }
                 Some(even)
             })
@@ -153,11 +153,12 @@ impl Rule<'_> {
         let each = bounds.iter().map(|even| even.each).min().unwrap_or(1);
         for (one, even) in alike.iter().zip(bounds) {
             for at in &one.members {
-                tied[*at].not(self.key, even.full.clone());
-                let meaning = Meaning::Even { gang: gang.clone(), rule: self.words.clone() };
-                tied[*at].take(meaning, WHOLE / u64::from(each));
+                resolved[*at].require_not_in(self.key, even.full.clone());
+                let kind =
+                    TokenKind::TopologySpread { gang: gang.clone(), rule: self.words.clone() };
+                resolved[*at].take_token(kind, WHOLE / u64::from(each));
                 if each > self.skew {
-                    tied[*at].whole = Some(self.key.into());
+                    resolved[*at].needs_all_members = Some(self.key.into());
                 }
             }
         }
@@ -165,12 +166,16 @@ impl Rule<'_> {
     }
 
     /// Each member is told its domain; those first that have least choice.
-    fn deal_out(&self, alike: &mut [Alike], tied: &mut [PodConstraints]) -> Result<(), String> {
-        alike.sort_by_key(|one| one.at.open().len());
+    fn distribute_members(
+        &self,
+        alike: &mut [MemberGroup],
+        resolved: &mut [PodConstraints],
+    ) -> Result<(), String> {
+        alike.sort_by_key(|one| one.at.eligible().len());
         let mut all = Vec::new();
         for turn in 0..alike.len() {
-            let Alike { members, at } = &alike[turn];
-            let open = at.open();
+            let MemberGroup { members, at } = &alike[turn];
+            let open = at.eligible();
             if open.is_empty() {
                 return Err(format!(
                     "must be spread over {}, and no node has that label",
@@ -179,96 +184,103 @@ impl Rule<'_> {
             }
             // Dealt to the emptiest, nobody is ever more than one ahead; unless there are too few domains to count at
             // all, or some where nobody can go.
-            let is_short = is_short(self.rule, &at.domains);
-            let behind = if is_short { Some(0) } else { at.least_closed() };
-            let most = behind.map_or(u32::MAX, |least| least + self.skew);
-            let dealt = deal(&open, members.len(), most);
-            let dealt = dealt.ok_or_else(|| self.too_many(&format!("of {}", self.key), alike))?;
-            all.push((members.clone(), dealt.clone()));
-            for name in dealt {
+            let is_below_min_domains = is_below_min_domains(self.rule, &at.domains);
+            let behind = if is_below_min_domains { Some(0) } else { at.fewest_in_ineligible() };
+            let max_per_domain = behind.map_or(u32::MAX, |least| least + self.skew);
+            let assigned = distribute(&open, members.len(), max_per_domain);
+            let assigned =
+                assigned.ok_or_else(|| self.too_many(&format!("of {}", self.key), alike))?;
+            all.push((members.clone(), assigned.clone()));
+            for name in assigned {
                 let later = alike[turn + 1..].iter_mut();
                 later.filter_map(|one| one.at.domains.get_mut(&name)).for_each(|one| one.pods += 1);
             }
         }
-        all.into_iter().for_each(|(members, dealt)| give(self.key, &members, dealt, tied));
+        all.into_iter()
+            .for_each(|(members, assigned)| assign_domains(self.key, &members, assigned, resolved));
         Ok(())
     }
 
-    fn too_many(&self, domains: &str, alike: &[Alike]) -> String {
-        let there = alike.iter().map(|one| one.at.open().len()).max().unwrap_or(0);
+    fn too_many(&self, domains: &str, alike: &[MemberGroup]) -> String {
+        let there = alike.iter().map(|one| one.at.eligible().len()).max().unwrap_or(0);
         let (members, words, skew) = (self.members, &self.words, self.skew);
         format!("{members} {words} cannot be spread over {there} {domains} with a skew of {skew}")
     }
 }
 
 /// Tells members their domains. Two rules that deal the same members out would have to know of each other.
-pub(crate) fn give(
+pub(crate) fn assign_domains(
     key: &str,
     members: &[usize],
-    dealt: Vec<Arc<str>>,
-    tied: &mut [PodConstraints],
+    assigned: Vec<Arc<str>>,
+    resolved: &mut [PodConstraints],
 ) {
-    for (at, domain) in members.iter().zip(dealt) {
-        if let Some(other) = tied[*at].dealt.clone() {
+    for (at, domain) in members.iter().zip(assigned) {
+        if let Some(other) = resolved[*at].distributed_over.clone() {
             let why = format!("topology spread over both {other} and {key} is not understood");
-            tied[*at].wait(why);
+            resolved[*at].wait_because(why);
         }
-        tied[*at].only(key, BTreeSet::from([domain]));
-        tied[*at].dealt = Some(key.into());
-        tied[*at].whole = Some(key.into());
+        resolved[*at].require_in(key, BTreeSet::from([domain]));
+        resolved[*at].distributed_over = Some(key.into());
+        resolved[*at].needs_all_members = Some(key.into());
     }
 }
 
 /// Whether there are fewer domains than there must be: then the emptiest counts as empty.
-fn is_short(rule: &SpreadConstraint, domains: &BTreeMap<Arc<str>, Domain>) -> bool {
+fn is_below_min_domains(rule: &SpreadConstraint, domains: &BTreeMap<Arc<str>, Domain>) -> bool {
     rule.min_domains.is_some_and(|min| (domains.len() as i64) < min)
 }
 
-fn least(rule: &SpreadConstraint, domains: &BTreeMap<Arc<str>, Domain>) -> u32 {
+fn global_minimum(rule: &SpreadConstraint, domains: &BTreeMap<Arc<str>, Domain>) -> u32 {
     let least = domains.values().map(|here| here.pods).min();
-    least.filter(|_| !is_short(rule, domains)).unwrap_or(0)
+    least.filter(|_| !is_below_min_domains(rule, domains)).unwrap_or(0)
 }
 
 /// How many members may share a node, and which nodes take none.
 #[derive(PartialEq, Eq, Debug)]
-struct Even {
+struct NodeBound {
     each: u32,
     full: BTreeSet<Arc<str>>,
 }
 
 /// A bound, and the nodes that have too many for it. Nobody is above the emptiest by more than the skew then, and it is
 /// never further away, whoever gets how many.
-fn bounded(rule: &SpreadConstraint, skew: u32, each: u32, at: &Counted) -> Even {
-    let top = least(rule, &at.domains) + skew;
+fn bound_with(rule: &SpreadConstraint, skew: u32, each: u32, at: &DomainCounts) -> NodeBound {
+    let top = global_minimum(rule, &at.domains) + skew;
     let is_full =
-        |name: &Arc<str>, here: &Domain| here.pods + each > top || at.closed.contains(name);
+        |name: &Arc<str>, here: &Domain| here.pods + each > top || at.ineligible.contains(name);
     let full = at.domains.iter().filter(|(name, here)| is_full(name, here));
-    Even { each, full: full.map(|(name, _)| name.clone()).collect() }
+    NodeBound { each, full: full.map(|(name, _)| name.clone()).collect() }
 }
 
 /// A bound under which however members are placed, no node is fuller than allowed. `None` when there is no such bound
 /// under which all of them fit, and more nodes would not help either.
-fn even(rule: &SpreadConstraint, skew: u32, members: u32, at: &Counted) -> Option<Even> {
+fn node_bound(
+    rule: &SpreadConstraint,
+    skew: u32,
+    members: u32,
+    at: &DomainCounts,
+) -> Option<NodeBound> {
     let domains = &at.domains;
-    let least = least(rule, domains);
-    let bounded = |each: u32| bounded(rule, skew, each, at);
-    let room = |even: &Even| u64::from(even.each) * (domains.len() - even.full.len()) as u64;
-    let most = (1..=skew.min(members)).map(bounded).max_by_key(room)?;
+    let least = global_minimum(rule, domains);
+    let bounded = |each: u32| bound_with(rule, skew, each, at);
+    let room = |even: &NodeBound| u64::from(even.each) * (domains.len() - even.full.len()) as u64;
+    let max_per_domain = (1..=skew.min(members)).map(bounded).max_by_key(room)?;
     let nodes = domains.len() as u32;
-    if room(&most) >= u64::from(members) || nodes == 0 {
-        return Some(most);
+    if room(&max_per_domain) >= u64::from(members) || nodes == 0 {
+        return Some(max_per_domain);
     }
     // Full nodes raise the emptiest: with all alike, a bound that leaves too little for others to fall behind.
     let alike = domains.values().all(|here| here.pods == least)
-        && !is_short(rule, domains)
-        && at.closed.is_empty();
+        && !is_below_min_domains(rule, domains)
+        && at.ineligible.is_empty();
     let each = members.div_ceil(nodes);
     let lowest = members.saturating_sub((nodes - 1) * each);
     if alike && each - lowest.min(each) <= skew {
-        return Some(Even { each, full: BTreeSet::new() });
+        return Some(NodeBound { each, full: BTreeSet::new() });
     }
     // On more nodes they would fit.
-    (least == 0).then_some(most)
+    (least == 0).then_some(max_per_domain)
 }
 
 #[cfg(test)]
@@ -276,7 +288,7 @@ mod tests {
     use muster_core::constraint::{Constraints, Requirement, Test};
     use serde_json::json;
 
-    use crate::constraints::cluster_view::play::{apps, around, node, pod, text};
+    use crate::constraints::cluster_view::fixtures::{apps, cluster_view, node, pod, text};
     use crate::constraints::topology_spread::rule::*;
 
     #[test]
@@ -302,8 +314,8 @@ mod tests {
             let domains: BTreeMap<Arc<str>, Domain> = domains
                 .map(|(at, pods)| (at.to_string().into(), Domain { pods: *pods, nodes: 1 }))
                 .collect();
-            let at = Counted { domains, ..Counted::default() };
-            let got = even(&rule, skew, members, &at);
+            let at = DomainCounts { domains, ..DomainCounts::default() };
+            let got = node_bound(&rule, skew, members, &at);
             let got = got.map(|even| (even.each, even.full.len()));
             assert_eq!(got, expected, "{members} over {pods:?} with a skew of {skew}");
         }
@@ -349,9 +361,14 @@ mod tests {
             let constraints = Constraints::default();
             let gang = vec![Member { pod: &pod, constraints: &constraints }; count];
             let pods = apps(there, &nodes, &json!({}));
-            let mut tied = vec![PodConstraints::default(); count];
-            spread(&"gang".into(), &gang, &around(&nodes, &pods), &mut tied);
-            let all: Vec<String> = tied.iter().map(text).collect();
+            let mut resolved = vec![PodConstraints::default(); count];
+            require_topology_spread(
+                &"gang".into(),
+                &gang,
+                &cluster_view(&nodes, &pods),
+                &mut resolved,
+            );
+            let all: Vec<String> = resolved.iter().map(text).collect();
             let all = all.join(" | ");
             assert!(
                 all == expected || all.split(" | ").all(|one| one == expected),
@@ -423,9 +440,14 @@ mod tests {
             let gang = pods.iter().zip(&constraints);
             let gang: Vec<_> = gang.map(|(pod, constraints)| Member { pod, constraints }).collect();
             let others = apps(there, &nodes, &json!({}));
-            let mut tied = vec![PodConstraints::default(); gang.len()];
-            spread(&"gang".into(), &gang, &around(&nodes, &others), &mut tied);
-            let all: Vec<String> = tied.iter().map(text).collect();
+            let mut resolved = vec![PodConstraints::default(); gang.len()];
+            require_topology_spread(
+                &"gang".into(),
+                &gang,
+                &cluster_view(&nodes, &others),
+                &mut resolved,
+            );
+            let all: Vec<String> = resolved.iter().map(text).collect();
             assert_eq!(all.join(" | "), expected, "{members:?} beside {there}");
         }
     }

@@ -16,43 +16,43 @@ use serde_json::Value;
 
 use crate::cache::store::Key;
 use crate::constraints::cluster_view::namespace;
-use crate::constraints::pod_constraints::{Attaches, PodConstraints};
-use crate::constraints::tokens::Meaning;
+use crate::constraints::pod_constraints::{AttachedVolumes, PodConstraints};
+use crate::constraints::tokens::TokenKind;
 use crate::constraints::volumes::claims::{
-    Claim, Store, claims, class_of, is_by_hand, stands, text,
+    ClaimState, VolumeLister, claim_state, claims, class_of, is_static, text,
 };
 use crate::objects::pod::Pod;
 
 /// Room for members beside what they attach, so that those who attach nothing of their own are told from nobody.
-pub(crate) const MEMBERS: u64 = 1_000;
+pub(crate) const UNITS_PER_ATTACHMENT: u64 = 1_000;
 
 /// How many volumes of each driver nodes can attach. Those that do not say attach any number.
 #[derive(Debug, Default)]
-pub(crate) struct Limits {
-    of_node: BTreeMap<Key, BTreeMap<Arc<str>, u64>>,
+pub(crate) struct AttachLimits {
+    by_node: BTreeMap<Key, BTreeMap<Arc<str>, u64>>,
 }
 
-impl Limits {
+impl AttachLimits {
     /// Takes a CSINode in. Whether it says something else than before.
-    pub(crate) fn take(&mut self, node: &Key, is: Option<&DynamicObject>) -> bool {
+    pub(crate) fn update(&mut self, node: &Key, is: Option<&DynamicObject>) -> bool {
         let limits = is.map(read).unwrap_or_default();
         let was = match limits.is_empty() {
-            true => self.of_node.remove(node),
-            false => self.of_node.insert(node.clone(), limits.clone()),
+            true => self.by_node.remove(node),
+            false => self.by_node.insert(node.clone(), limits.clone()),
         };
         was.unwrap_or_default() != limits
     }
 
-    pub(crate) fn of(&self, node: &str, driver: &str) -> Option<u64> {
-        self.of_node.get(node)?.get(driver).copied()
+    pub(crate) fn limit(&self, node: &str, driver: &str) -> Option<u64> {
+        self.by_node.get(node)?.get(driver).copied()
     }
 
-    pub(crate) fn is_limited(&self, driver: &str) -> bool {
-        self.of_node.values().any(|drivers| drivers.contains_key(driver))
+    pub(crate) fn has_limit(&self, driver: &str) -> bool {
+        self.by_node.values().any(|drivers| drivers.contains_key(driver))
     }
 
-    pub(crate) fn has(&self, node: &str) -> bool {
-        self.of_node.contains_key(node)
+    pub(crate) fn has_limits(&self, node: &str) -> bool {
+        self.by_node.contains_key(node)
     }
 }
 
@@ -66,16 +66,19 @@ fn read(node: &DynamicObject) -> BTreeMap<Arc<str>, u64> {
 }
 
 /// The claims of a pod that a driver attaches, by driver.
-pub(crate) fn attached(pod: &Pod, store: &impl Store) -> BTreeMap<Arc<str>, BTreeSet<String>> {
+pub(crate) fn attached_claims(
+    pod: &Pod,
+    lister: &impl VolumeLister,
+) -> BTreeMap<Arc<str>, BTreeSet<String>> {
     let mut attached: BTreeMap<Arc<str>, BTreeSet<String>> = BTreeMap::new();
     for name in claims(pod) {
-        let Some(claim) = store.claim(namespace(pod), &name) else { continue };
-        let driver = match stands(claim, store) {
-            Claim::Has(volume) | Claim::Keeps(volume) => {
-                store.volume(volume).and_then(|volume| text(&volume.data, "/spec/csi/driver"))
+        let Some(claim) = lister.claim(namespace(pod), &name) else { continue };
+        let driver = match claim_state(claim, lister) {
+            ClaimState::Bound(volume) | ClaimState::Prebound(volume) => {
+                lister.volume(volume).and_then(|volume| text(&volume.data, "/spec/csi/driver"))
             }
-            Claim::WaitsForPod(_) | Claim::WaitsForVolume => {
-                let class = class_of(claim, store).filter(|class| !is_by_hand(class));
+            ClaimState::WaitForFirstConsumer(_) | ClaimState::Pending => {
+                let class = class_of(claim, lister).filter(|class| !is_static(class));
                 class.and_then(|class| text(&class.data, "/provisioner"))
             }
         };
@@ -88,14 +91,14 @@ pub(crate) fn attached(pod: &Pod, store: &impl Store) -> BTreeMap<Arc<str>, BTre
 }
 
 /// Counts what members attach. Others that are somewhere are looked at by who shares volumes with the gang.
-pub(crate) fn attach(
+pub(crate) fn add_attachments(
     gang: &Arc<str>,
     members: &[&Pod],
     others: &[&Pod],
-    store: &impl Store,
-    tied: &mut [PodConstraints],
+    lister: &impl VolumeLister,
+    resolved: &mut [PodConstraints],
 ) {
-    let each: Vec<_> = members.iter().map(|pod| attached(pod, store)).collect();
+    let each: Vec<_> = members.iter().map(|pod| attached_claims(pod, lister)).collect();
     let mut users: BTreeMap<&String, u32> = BTreeMap::new();
     for claim in each.iter().flat_map(BTreeMap::values).flatten() {
         *users.entry(claim).or_default() += 1;
@@ -110,45 +113,45 @@ pub(crate) fn attach(
             }
         }
     }
-    for (all, tied) in each.iter().zip(&mut *tied) {
+    for (all, resolved) in each.iter().zip(&mut *resolved) {
         for (driver, claims) in all {
             let (own, shared) = claims.iter().cloned().partition(|claim| users[claim] == 1);
-            tied.attaches.insert(driver.clone(), Attaches { own, shared });
+            resolved.attached_volumes.insert(driver.clone(), AttachedVolumes { own, shared });
         }
     }
     let sharing = each.iter().flatten().filter(|(_, all)| all.iter().any(|one| users[one] > 1));
     let sharing: BTreeSet<&Arc<str>> = sharing.map(|(driver, _)| driver).collect();
-    for tied in tied {
-        for (driver, Attaches { own, .. }) in tied.attaches.clone() {
-            if !store.is_limited(&driver) {
+    for resolved in resolved {
+        for (driver, AttachedVolumes { own, .. }) in resolved.attached_volumes.clone() {
+            if !lister.has_attach_limit(&driver) {
                 continue;
             }
             let own = own.len() as u64;
             if own > 0 {
-                tied.take(Meaning::Attached(driver.clone()), own);
+                resolved.take_token(TokenKind::VolumeAttachment(driver.clone()), own);
             }
             if sharing.contains(&driver) {
-                let meaning = Meaning::AttachedTo { gang: gang.clone(), driver };
-                tied.take(meaning, own * MEMBERS + 1);
+                let kind = TokenKind::SharedVolumeAttachment { gang: gang.clone(), driver };
+                resolved.take_token(kind, own * UNITS_PER_ATTACHMENT + 1);
             }
         }
     }
 }
 
 /// What a gang whose members share volumes has of a node that attaches so many more, once those are there.
-pub(crate) fn left_for_sharers(left: Option<u64>) -> u64 {
-    left.map_or(0, |left| left * MEMBERS + (MEMBERS - 1))
+pub(crate) fn units_for_sharers(left: Option<u64>) -> u64 {
+    left.map_or(0, |left| left * UNITS_PER_ATTACHMENT + (UNITS_PER_ATTACHMENT - 1))
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use crate::constraints::cluster_view::play::{pod, text};
+    use crate::constraints::cluster_view::fixtures::{pod, text};
     use crate::constraints::volumes::attach_limits::*;
-    use crate::constraints::volumes::lister::play::Shop;
+    use crate::constraints::volumes::lister::fixtures::FakeVolumes;
 
-    fn shop() -> Shop {
+    fn lister() -> FakeVolumes {
         let object = |value: Value| serde_json::from_value(value).expect("an object");
         let done = json!({"annotations": {"pv.kubernetes.io/bind-completed": "yes"}});
         let has = |volume: &str| object(json!({"metadata": done, "spec": {"volumeName": volume}}));
@@ -160,7 +163,7 @@ mod tests {
         let named = |pairs: Vec<(&str, DynamicObject)>| {
             pairs.into_iter().map(|(name, one)| (name.to_owned(), one)).collect()
         };
-        Shop {
+        FakeVolumes {
             claims: named(vec![
                 ("x", has("disk")),
                 ("y", has("disk")),
@@ -179,7 +182,7 @@ mod tests {
                 ("hand", class("kubernetes.io/no-provisioner")),
             ]),
             limited: ["disks".to_owned()].into(),
-            ..Shop::default()
+            ..FakeVolumes::default()
         }
     }
 
@@ -206,18 +209,18 @@ mod tests {
             let members: Vec<Pod> = members.split('|').map(uses).collect();
             let members: Vec<&Pod> = members.iter().collect();
             let others = uses(others);
-            let mut tied = vec![PodConstraints::default(); members.len()];
-            attach(&"gang".into(), &members, &[&others], &shop(), &mut tied);
-            let short = |tied: &PodConstraints| {
-                let one = |(meaning, amount): (&Meaning, &u64)| match meaning {
-                    Meaning::AttachedTo { .. } => format!("shares {amount}"),
+            let mut resolved = vec![PodConstraints::default(); members.len()];
+            attach(&"gang".into(), &members, &[&others], &lister(), &mut resolved);
+            let short = |resolved: &PodConstraints| {
+                let one = |(kind, amount): (&TokenKind, &u64)| match kind {
+                    TokenKind::SharedVolumeAttachment { .. } => format!("shares {amount}"),
                     _ => amount.to_string(),
                 };
-                tied.takes.iter().map(one).collect::<Vec<_>>().join(" ")
+                resolved.tokens.iter().map(one).collect::<Vec<_>>().join(" ")
             };
-            let got: Vec<String> = tied.iter().map(short).collect();
+            let got: Vec<String> = resolved.iter().map(short).collect();
             assert_eq!(got, expected);
-            assert!(tied[0].takes.is_empty() || text(&tied[0]).contains(words));
+            assert!(resolved[0].takes.is_empty() || text(&resolved[0]).contains(words));
         }
     }
 
@@ -228,12 +231,12 @@ mod tests {
             {"name": "files", "nodeID": "a"},
         ]}});
         let node: DynamicObject = serde_json::from_value(node).expect("a CSINode");
-        let mut limits = Limits::default();
-        assert!(limits.take(&"a".into(), Some(&node)));
-        assert!(!limits.take(&"a".into(), Some(&node)), "nothing new");
-        assert_eq!(limits.of("a", "disks"), Some(2));
-        assert_eq!((limits.of("a", "files"), limits.of("b", "disks")), (None, None));
-        assert!(limits.is_limited("disks") && !limits.is_limited("files"));
-        assert!(limits.take(&"a".into(), None) && !limits.is_limited("disks"));
+        let mut limits = AttachLimits::default();
+        assert!(limits.update(&"a".into(), Some(&node)));
+        assert!(!limits.update(&"a".into(), Some(&node)), "nothing new");
+        assert_eq!(limits.limit("a", "disks"), Some(2));
+        assert_eq!((limits.limit("a", "files"), limits.limit("b", "disks")), (None, None));
+        assert!(limits.has_limit("disks") && !limits.has_limit("files"));
+        assert!(limits.update(&"a".into(), None) && !limits.has_limit("disks"));
     }
 }

@@ -16,118 +16,138 @@ use serde_json::Value;
 use crate::constraints::cluster_view::namespace;
 use crate::constraints::pod_constraints::PodConstraints;
 use crate::constraints::volumes::static_volumes::StaticVolumes;
-use crate::constraints::volumes::volume::Shape;
+use crate::constraints::volumes::volume::ClaimRequirements;
 use crate::objects::pod::Pod;
 
 /// Where a claim that waits for its first pod is to be made.
 pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// On claims that have their volume for good.
-const BOUND: &str = "pv.kubernetes.io/bind-completed";
+const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 /// Where claims named their class before there was a field for it.
-pub(crate) const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+pub(crate) const BETA_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// The provisioner of classes whose volumes are made by hand.
-const BY_HAND: &str = "kubernetes.io/no-provisioner";
+const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 /// Labels of volumes that say where they are, and what nodes call the same.
-pub(crate) const PLACES: [(&str, &str); 4] = [
+pub(crate) const TOPOLOGY_LABELS: [(&str, &str); 4] = [
     ("topology.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("topology.kubernetes.io/region", "topology.kubernetes.io/region"),
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
 ];
 /// Between several values of such a label.
-pub(crate) const SEVERAL: &str = "__";
+pub(crate) const VALUE_SEPARATOR: &str = "__";
 
 /// Claims, volumes and classes, as they were last seen.
-pub(crate) trait Store {
+pub(crate) trait VolumeLister {
     fn claim(&self, namespace: &str, name: &str) -> Option<&DynamicObject>;
     fn volume(&self, name: &str) -> Option<&DynamicObject>;
     fn class(&self, name: &str) -> Option<&DynamicObject>;
     /// The names of nodes by what their label calls them.
-    fn nodes_called(&self, hostname: &str) -> Vec<Arc<str>>;
+    fn nodes_with_hostname(&self, hostname: &str) -> Vec<Arc<str>>;
     /// A pod of another gang that is somewhere and uses a claim.
     fn user(&self, namespace: &str, claim: &str) -> Option<String>;
     /// The volume that is kept for a claim which does not have it yet.
     fn kept_for(&self, claim: &DynamicObject) -> Option<&str>;
     /// Volumes that could be had.
-    fn market(&self) -> StaticVolumes<'_>;
+    fn static_volumes(&self) -> StaticVolumes<'_>;
     /// Whether nodes attach only so many volumes of a driver.
-    fn is_limited(&self, driver: &str) -> bool;
+    fn has_attach_limit(&self, driver: &str) -> bool;
 }
 
 /// What becomes of a claim.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Claim<'a> {
+pub(crate) enum ClaimState<'a> {
     /// It has this volume.
-    Has(&'a str),
+    Bound(&'a str),
     /// This volume is kept for it, and it will have it in a moment.
-    Keeps(&'a str),
+    Prebound(&'a str),
     /// It is made where its first pod goes.
-    WaitsForPod(&'a DynamicObject),
+    WaitForFirstConsumer(&'a DynamicObject),
     /// Somebody else gives it a volume.
-    WaitsForVolume,
+    Pending,
 }
 
 /// Where a claim stands.
-pub(crate) fn stands<'a>(claim: &'a DynamicObject, store: &'a impl Store) -> Claim<'a> {
+pub(crate) fn claim_state<'a>(
+    claim: &'a DynamicObject,
+    lister: &'a impl VolumeLister,
+) -> ClaimState<'a> {
     let volume = text(&claim.data, "/spec/volumeName");
     if let Some(volume) = volume {
-        return match annotation(claim, BOUND) {
-            Some(_) => Claim::Has(volume),
-            None => Claim::WaitsForVolume,
+        return match annotation(claim, BIND_COMPLETED) {
+            Some(_) => ClaimState::Bound(volume),
+            None => ClaimState::Pending,
         };
     }
-    let class = class_of(claim, store);
+    let class = class_of(claim, lister);
     let waits = |class: &&DynamicObject| {
         text(&class.data, "/volumeBindingMode") == Some("WaitForFirstConsumer")
     };
     match class.filter(waits) {
-        None => Claim::WaitsForVolume,
-        Some(class) => store.kept_for(claim).map_or(Claim::WaitsForPod(class), Claim::Keeps),
+        None => ClaimState::Pending,
+        Some(class) => lister
+            .kept_for(claim)
+            .map_or(ClaimState::WaitForFirstConsumer(class), ClaimState::Prebound),
     }
 }
 
 /// The class of a claim.
 pub(crate) fn class_of<'a>(
     claim: &DynamicObject,
-    store: &'a impl Store,
+    lister: &'a impl VolumeLister,
 ) -> Option<&'a DynamicObject> {
-    let class = text(&claim.data, "/spec/storageClassName").or(annotation(claim, OLD_CLASS));
-    class.and_then(|class| store.class(class))
+    let class =
+        text(&claim.data, "/spec/storageClassName").or(annotation(claim, BETA_STORAGE_CLASS));
+    class.and_then(|class| lister.class(class))
 }
 
 /// Whether volumes of a class are made by hand.
-pub(crate) fn is_by_hand(class: &DynamicObject) -> bool {
-    text(&class.data, "/provisioner") == Some(BY_HAND)
+pub(crate) fn is_static(class: &DynamicObject) -> bool {
+    text(&class.data, "/provisioner") == Some(NO_PROVISIONER)
 }
 
 /// Ties a pod to where its volumes are or may be made.
-pub(crate) fn volumes(pod: &Pod, others: &[&Pod], store: &impl Store, tied: &mut PodConstraints) {
+pub(crate) fn require_volumes(
+    &pod: &Pod,
+    others: &[&Pod],
+    lister: &impl VolumeLister,
+    resolved: &mut PodConstraints,
+) {
     let here = namespace(pod);
     for name in claims(pod) {
-        let Some(claim) = store.claim(here, &name) else {
-            tied.wait(format!("volume claim {name} does not exist"));
+        let Some(claim) = lister.claim(here, &name) else {
+            resolved.wait_because(format!("volume claim {name} does not exist"));
             continue;
         };
         if claim.metadata.deletion_timestamp.is_some() {
-            tied.wait(format!("volume claim {name} is being deleted"));
+            resolved.wait_because(format!("volume claim {name} is being deleted"));
         }
-        if is_for_one(claim) {
+        if is_read_write_once_pod(claim) {
             let other = others.iter().find(|other| claims(other).contains(&name));
             let other = other.and_then(|other| other.metadata.name.clone());
-            if let Some(other) = other.or_else(|| store.user(here, &name)) {
-                tied.wait(format!("volume claim {name} is for one pod only, and {other} uses it"));
+            if let Some(other) = other.or_else(|| lister.user(here, &name)) {
+                resolved.wait_because(format!(
+                    "volume claim {name} is for one pod only, and {other} uses it"
+                ));
             }
         }
-        match stands(claim, store) {
-            Claim::Has(volume) | Claim::Keeps(volume) => match store.volume(volume) {
-                Some(volume) => is_there(volume, store, tied),
-                None => tied.wait(format!("volume {volume} of claim {name} does not exist")),
-            },
-            Claim::WaitsForPod(class) => may_be_made(&name, claim, class, store, tied),
-            Claim::WaitsForVolume if text(&claim.data, "/status/phase") == Some("Lost") => {
-                tied.wait(format!("volume claim {name} has lost its volume"));
+        match claim_state(claim, lister) {
+            ClaimState::Bound(volume) | ClaimState::Prebound(volume) => {
+                match lister.volume(volume) {
+                    Some(volume) => require_reachable(volume, lister, resolved),
+                    None => resolved
+                        .wait_because(format!("volume {volume} of claim {name} does not exist")),
+                }
             }
-            Claim::WaitsForVolume => tied.wait(format!("volume claim {name} is not bound yet")),
+            ClaimState::WaitForFirstConsumer(class) => {
+                require_provisionable(&name, claim, class, lister, resolved)
+            }
+            ClaimState::Pending if text(&claim.data, "/status/phase") == Some("Lost") => {
+                resolved.wait_because(format!("volume claim {name} has lost its volume"));
+            }
+            ClaimState::Pending => {
+                resolved.wait_because(format!("volume claim {name} is not bound yet"))
+            }
         }
     }
 }
@@ -137,51 +157,58 @@ pub(crate) fn claims(pod: &Pod) -> Vec<String> {
     pod.spec.claims(pod.metadata.name.as_deref().unwrap_or_default())
 }
 
-fn is_for_one(claim: &DynamicObject) -> bool {
+fn is_read_write_once_pod(claim: &DynamicObject) -> bool {
     let modes = claim.data.pointer("/spec/accessModes").and_then(Value::as_array);
     modes.is_some_and(|modes| modes.iter().any(|mode| mode == "ReadWriteOncePod"))
 }
 
 /// Only nodes that reach a volume will do.
-pub(crate) fn is_there(volume: &DynamicObject, store: &impl Store, tied: &mut PodConstraints) {
+pub(crate) fn require_reachable(
+    volume: &DynamicObject,
+    lister: &impl VolumeLister,
+    resolved: &mut PodConstraints,
+) {
     let name = volume.metadata.name.as_deref().unwrap_or_default();
     if let Some(nodes) = volume.data.pointer("/spec/nodeAffinity/required") {
         match terms(nodes) {
-            Ok(terms) => tied.one_of(terms.iter().map(|term| by_name(term, store)).collect()),
-            Err(why) => tied.wait(format!("volume {name}: {why}")),
+            Ok(terms) => resolved
+                .require_any(terms.iter().map(|term| with_node_names(term, lister)).collect()),
+            Err(why) => resolved.wait_because(format!("volume {name}: {why}")),
         }
     }
     let labels = volume.metadata.labels.iter().flatten();
     for (label, values) in labels {
-        if let Some((_, key)) = PLACES.iter().find(|(known, _)| known == label) {
-            tied.only(key, values.split(SEVERAL).map(Arc::from).collect());
+        if let Some((_, key)) = TOPOLOGY_LABELS.iter().find(|(known, _)| known == label) {
+            resolved.require_in(key, values.split(VALUE_SEPARATOR).map(Arc::from).collect());
         }
     }
 }
 
 /// Only nodes where a class may make volumes will do; and only the one where it was told to, if it was.
-fn may_be_made(
+fn require_provisionable(
     name: &str,
     claim: &DynamicObject,
     class: &DynamicObject,
-    store: &impl Store,
-    tied: &mut PodConstraints,
+    lister: &impl VolumeLister,
+    resolved: &mut PodConstraints,
 ) {
-    if is_by_hand(class) {
-        let space = claim.metadata.namespace.as_deref().unwrap_or("default");
-        match Shape::of(claim) {
-            Some(shape) => drop(tied.wants.insert(format!("{space}/{name}"), shape)),
-            None => tied.wait(format!("volume claim {name} cannot be understood")),
+    if is_static(class) {
+        let namespace = claim.metadata.namespace.as_deref().unwrap_or("default");
+        match ClaimRequirements::of(claim) {
+            Some(requirements) => {
+                drop(resolved.static_claims.insert(format!("{namespace}/{name}"), requirements))
+            }
+            None => resolved.wait_because(format!("volume claim {name} cannot be understood")),
         }
         return;
     }
     let allowed = class.data.get("allowedTopologies").and_then(Value::as_array);
     let allowed: Vec<Term> = allowed.into_iter().flatten().map(allowed_term).collect();
     if !allowed.is_empty() {
-        tied.one_of(allowed.iter().map(|term| by_name(term, store)).collect());
+        resolved.require_any(allowed.iter().map(|term| with_node_names(term, lister)).collect());
     }
     if let Some(node) = annotation(claim, SELECTED_NODE) {
-        tied.only(HOSTNAME, BTreeSet::from([node.into()]));
+        resolved.require_in(HOSTNAME, BTreeSet::from([node.into()]));
     }
 }
 
@@ -207,10 +234,10 @@ fn allowed_term(term: &Value) -> Term {
 }
 
 /// The planner knows nodes by their names, and volumes by what a label says, which may be another.
-fn by_name(term: &Term, store: &impl Store) -> Term {
+fn with_node_names(term: &Term, lister: &impl VolumeLister) -> Term {
     let names = |values: &[Arc<str>]| {
         let named = |value: &Arc<str>| {
-            let names = store.nodes_called(value);
+            let names = lister.nodes_with_hostname(value);
             if names.is_empty() { vec![value.clone()] } else { names }
         };
         values.iter().flat_map(named).collect()
@@ -239,20 +266,20 @@ mod tests {
     use muster_core::constraint::Constraints;
     use serde_json::json;
 
-    use crate::constraints::cluster_view::play;
+    use crate::constraints::cluster_view::fixtures;
     use crate::constraints::volumes::claims::*;
-    use crate::constraints::volumes::lister::play::Shop;
+    use crate::constraints::volumes::lister::fixtures::FakeVolumes;
 
     fn object(name: &str, mut object: Value) -> (String, DynamicObject) {
         object["metadata"]["name"] = json!(name);
         (name.to_owned(), serde_json::from_value(object).expect("an object"))
     }
 
-    fn shop() -> Shop {
-        let done = json!({"annotations": {BOUND: "yes"}});
+    fn lister() -> FakeVolumes {
+        let done = json!({"annotations": {BIND_COMPLETED: "yes"}});
         let zones = |zones: &[&str]| json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": zones}]}]}});
         let host = json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["host-a"]}]}]}});
-        Shop {
+        FakeVolumes {
             claims: [
                 object("has", json!({"metadata": done, "spec": {"volumeName": "in-zone"}})),
                 object("local", json!({"metadata": done, "spec": {"volumeName": "on-a"}})),
@@ -279,29 +306,29 @@ mod tests {
                 object("now", json!({"provisioner": "x"})),
                 object("any", json!({"provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer"})),
                 object("late", json!({"provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["3"]}]}]})),
-                object("hand", json!({"provisioner": BY_HAND, "volumeBindingMode": "WaitForFirstConsumer"})),
+                object("hand", json!({"provisioner": NO_PROVISIONER, "volumeBindingMode": "WaitForFirstConsumer"})),
             ]
             .into(),
             kept: [("kept".to_owned(), "on-a".to_owned())].into(),
-            ..Shop::default()
+            ..FakeVolumes::default()
         }
     }
 
     fn pod(claim: &str) -> Pod {
-        play::pod(
+        fixtures::pod(
             "db",
             &json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]}),
         )
     }
 
-    fn outcome(claim: &str, others: &[&Pod], shop: &Shop) -> String {
-        let mut tied = PodConstraints::default();
-        volumes(&pod(claim), others, shop, &mut tied);
-        if let Some(why) = &tied.waits {
+    fn outcome(claim: &str, others: &[&Pod], lister: &FakeVolumes) -> String {
+        let mut resolved = PodConstraints::default();
+        require_volumes(&pod(claim), others, lister, &mut resolved);
+        if let Some(why) = &resolved.wait_reason {
             return format!("waits: {why}");
         }
         let mut constraints = Constraints::default();
-        tied.constrain(&mut constraints);
+        resolved.apply_to(&mut constraints);
         let all = constraints.any.iter().flatten().chain(&constraints.all);
         let all: Vec<String> = all.map(|one| format!("{} {:?}", one.key, one.test)).collect();
         all.join("; ").replace('"', "")
@@ -309,7 +336,7 @@ mod tests {
 
     #[test]
     fn claims_tie_pods_to_where_their_volumes_are() {
-        let shop = shop();
+        let lister = lister();
         for (claim, expected) in [
             ("has", "zone In([1, 2])"),
             ("local", "kubernetes.io/hostname In([a])"),
@@ -326,21 +353,21 @@ mod tests {
             ("kept", "kubernetes.io/hostname In([a])"),
             ("odd", "waits: volume claim odd cannot be understood"),
         ] {
-            assert_eq!(outcome(claim, &[], &shop), expected, "{claim}");
+            assert_eq!(outcome(claim, &[], &lister), expected, "{claim}");
         }
-        let mut tied = PodConstraints::default();
-        volumes(&pod("hand"), &[], &shop, &mut tied);
-        assert_eq!(tied.wants.keys().collect::<Vec<_>>(), ["default/hand"]);
+        let mut resolved = PodConstraints::default();
+        require_volumes(&pod("hand"), &[], &lister, &mut resolved);
+        assert_eq!(resolved.static_claims.keys().collect::<Vec<_>>(), ["default/hand"]);
     }
 
     #[test]
     fn a_claim_for_one_pod_is_used_by_one() {
-        let mut shop = shop();
+        let mut lister = lister();
         let mut other = pod("one");
         other.metadata.name = Some("sibling".to_owned());
-        assert!(outcome("one", &[&other], &shop).contains("sibling uses it"));
-        shop.used = true;
-        assert!(outcome("one", &[], &shop).contains("other uses it"));
-        assert_eq!(outcome("has", &[&pod("has")], &shop), "zone In([1, 2])");
+        assert!(outcome("one", &[&other], &lister).contains("sibling uses it"));
+        lister.used = true;
+        assert!(outcome("one", &[], &lister).contains("other uses it"));
+        assert_eq!(outcome("has", &[&pod("has")], &lister), "zone In([1, 2])");
     }
 }

@@ -9,27 +9,27 @@ use muster_core::topology::HOSTNAME;
 use crate::cache::kinds::KindRole;
 use crate::constraints::cluster_view::namespace;
 use crate::constraints::volumes::claims;
-use crate::constraints::volumes::claims::Store;
+use crate::constraints::volumes::claims::VolumeLister;
 use crate::constraints::volumes::static_volumes::StaticVolumes;
-use crate::constraints::volumes::volume::Shape;
+use crate::constraints::volumes::volume::ClaimRequirements;
 use crate::host::Host;
 use crate::objects::node::Node;
 use crate::objects::pod::Pod;
 
 /// Volumes as the host has seen them, for a gang.
-pub(crate) struct Shop<'a> {
+pub(crate) struct CachedVolumes<'a> {
     pub(crate) host: &'a Host,
     pub(crate) gang: &'a str,
 }
 
-impl Shop<'_> {
+impl CachedVolumes<'_> {
     fn object(&self, interest: KindRole, key: &str) -> Option<&DynamicObject> {
-        let shelf = self.host.cache.others.get(&self.host.sources.of(interest)?)?;
-        shelf.get(key).map(|object| &**object)
+        let objects = self.host.cache.others.get(&self.host.sources.of(interest)?)?;
+        objects.get(key).map(|object| &**object)
     }
 }
 
-impl Store for Shop<'_> {
+impl VolumeLister for CachedVolumes<'_> {
     fn claim(&self, namespace: &str, name: &str) -> Option<&DynamicObject> {
         self.object(KindRole::VolumeClaim, &format!("{namespace}/{name}"))
     }
@@ -39,58 +39,64 @@ impl Store for Shop<'_> {
     fn class(&self, name: &str) -> Option<&DynamicObject> {
         self.object(KindRole::StorageClass, name)
     }
-    fn nodes_called(&self, hostname: &str) -> Vec<Arc<str>> {
-        let called = |node: &Node| {
+    fn nodes_with_hostname(&self, hostname: &str) -> Vec<Arc<str>> {
+        let hostname = |node: &Node| {
             let labels = node.metadata.labels.as_ref();
             labels.and_then(|labels| labels.get(HOSTNAME)).is_some_and(|label| label == hostname)
         };
-        let nodes = self.host.cache.nodes.iter().filter(|(_, node)| called(node));
+        let nodes = self.host.cache.nodes.iter().filter(|(_, node)| hostname(node));
         nodes.map(|(name, _)| name.clone()).collect()
     }
     fn user(&self, of: &str, claim: &str) -> Option<String> {
-        let around = self.host.around(self.gang, false);
+        let cluster = self.host.cluster_view(self.gang, false);
         let uses = |pod: &Pod| {
             namespace(pod) == of && claims::claims(pod).iter().any(|name| name == claim)
         };
-        let other = around.pods.iter().find(|other| uses(other.pod))?;
+        let other = cluster.pods.iter().find(|other| uses(other.pod))?;
         other.pod.metadata.name.clone()
     }
     fn kept_for(&self, claim: &DynamicObject) -> Option<&str> {
         let meta = &claim.metadata;
-        let space = meta.namespace.as_deref().unwrap_or("default");
-        let key = format!("{space}/{}", meta.name.as_deref().unwrap_or_default());
-        let disks = &self.host.constraints.disks;
-        let disk = disks.kept_for(&key, meta.uid.as_deref())?;
+        let namespace = meta.namespace.as_deref().unwrap_or("default");
+        let key = format!("{namespace}/{}", meta.name.as_deref().unwrap_or_default());
+        let volumes = &self.host.constraints.volumes;
+        let volume = volumes.claimed_by(&key, meta.uid.as_deref())?;
         // One that is not what the claim asks for is never given to it.
-        let suits = disks.get(disk)?.suits(&Shape::of(claim)?);
-        suits.then_some(disk)
+        let suits = volumes.get(volume)?.matches(&ClaimRequirements::of(claim)?);
+        suits.then_some(volume)
     }
-    fn market(&self) -> StaticVolumes<'_> {
-        let Host { constraints: ties, gangs: groups, .. } = self.host;
-        let (mut shapes, mut promised) = (BTreeSet::new(), BTreeSet::new());
-        let others = ties.volumes.iter().filter(|name| ***name != *self.gang);
-        for (name, group) in others.filter_map(|name| Some((name, groups.get(name)?))) {
-            for tied in group.pod_constraints.values() {
+    fn static_volumes(&self) -> StaticVolumes<'_> {
+        let Host { constraints: constraints, gangs: gangs, .. } = self.host;
+        let (mut requirements, mut promised) = (BTreeSet::new(), BTreeSet::new());
+        let others = constraints.gangs_with_volumes.iter().filter(|name| ***name != *self.gang);
+        for (name, record) in others.filter_map(|name| Some((name, gangs.get(name)?))) {
+            for resolved in record.pod_constraints.values() {
                 // Who has a volume already is in nobody's way.
-                let wants = tied.wants.iter().filter(|(of, _)| !ties.disks.is_any_kept_for(of));
-                shapes.extend(wants.map(|(_, shape)| shape));
+                let wants = resolved
+                    .static_claims
+                    .iter()
+                    .filter(|(of, _)| !constraints.volumes.is_any_claimed_by(of));
+                requirements.extend(wants.map(|(_, requirements)| requirements));
             }
-            if self.host.is_settled(name, group) {
-                let given = group.pod_constraints.values().flat_map(|tied| tied.given.values());
-                let chosen = group.volume_binding.iter().flat_map(|one| one.chosen.values());
-                promised.extend(given.chain(chosen).map(|disk| &**disk));
+            if self.host.is_placed(name, record) {
+                let given = record
+                    .pod_constraints
+                    .values()
+                    .flat_map(|resolved| resolved.assigned_volumes.values());
+                let chosen = record.volume_binding.iter().flat_map(|one| one.chosen.values());
+                promised.extend(given.chain(chosen).map(|volume| &**volume));
             }
         }
-        StaticVolumes { disks: &ties.disks, others: shapes, promised }
+        StaticVolumes { volumes: &constraints.volumes, others: requirements, promised }
     }
-    fn is_limited(&self, driver: &str) -> bool {
-        self.host.constraints.limits.is_limited(driver)
+    fn has_attach_limit(&self, driver: &str) -> bool {
+        self.host.constraints.attach_limits.has_limit(driver)
     }
 }
 
 /// What tests put on the shelves.
 #[cfg(test)]
-pub(crate) mod play {
+pub(crate) mod fixtures {
     use std::collections::BTreeMap;
 
     use crate::cache::store::Moved;
@@ -98,29 +104,29 @@ pub(crate) mod play {
     use crate::constraints::volumes::lister::*;
 
     #[derive(Default)]
-    pub(crate) struct Shop {
+    pub(crate) struct CachedVolumes {
         pub(crate) claims: BTreeMap<String, DynamicObject>,
         pub(crate) volumes: BTreeMap<String, DynamicObject>,
         pub(crate) classes: BTreeMap<String, DynamicObject>,
         pub(crate) used: bool,
         /// Volumes that are kept for claims.
         pub(crate) kept: BTreeMap<String, String>,
-        pub(crate) disks: VolumeIndex,
+        pub(crate) volumes: VolumeIndex,
         /// What claims of others ask for.
-        pub(crate) others: Vec<Shape>,
+        pub(crate) others: Vec<ClaimRequirements>,
         pub(crate) limited: BTreeSet<String>,
     }
 
-    impl Shop {
+    impl CachedVolumes {
         /// Puts a volume where it is seen.
-        pub(crate) fn shelve(&mut self, name: &str, mut volume: DynamicObject) {
+        pub(crate) fn add_volume(&mut self, name: &str, mut volume: DynamicObject) {
             volume.metadata.name = Some(name.to_owned());
             self.volumes.insert(name.to_owned(), volume.clone());
-            self.disks.take(&Moved { key: name.into(), was: None, is: Some(Arc::new(volume)) });
+            self.volumes.take(&Moved { key: name.into(), was: None, is: Some(Arc::new(volume)) });
         }
     }
 
-    impl Store for Shop {
+    impl VolumeLister for CachedVolumes {
         fn claim(&self, _: &str, name: &str) -> Option<&DynamicObject> {
             self.claims.get(name)
         }
@@ -130,7 +136,7 @@ pub(crate) mod play {
         fn class(&self, name: &str) -> Option<&DynamicObject> {
             self.classes.get(name)
         }
-        fn nodes_called(&self, hostname: &str) -> Vec<Arc<str>> {
+        fn nodes_with_hostname(&self, hostname: &str) -> Vec<Arc<str>> {
             if hostname == "host-a" { vec!["a".into()] } else { Vec::new() }
         }
         fn user(&self, _: &str, _: &str) -> Option<String> {
@@ -139,11 +145,11 @@ pub(crate) mod play {
         fn kept_for(&self, claim: &DynamicObject) -> Option<&str> {
             self.kept.get(claim.metadata.name.as_deref()?).map(String::as_str)
         }
-        fn market(&self) -> StaticVolumes<'_> {
+        fn static_volumes(&self) -> StaticVolumes<'_> {
             let others = self.others.iter().collect();
-            StaticVolumes { disks: &self.disks, others, promised: BTreeSet::new() }
+            StaticVolumes { volumes: &self.volumes, others, promised: BTreeSet::new() }
         }
-        fn is_limited(&self, driver: &str) -> bool {
+        fn has_attach_limit(&self, driver: &str) -> bool {
             self.limited.contains(driver)
         }
     }

@@ -10,75 +10,77 @@ use std::sync::Arc;
 use muster_core::resource::NamedAmounts;
 
 use crate::cache::store::Key;
-use crate::constraints::pod_constraints::Attaches;
-use crate::constraints::tokens::Meaning;
-use crate::constraints::volumes::attach_limits::{attached, left_for_sharers};
-use crate::constraints::volumes::lister::Shop;
-use crate::constraints::volumes::volume::{Shape, StoredVolume};
+use crate::constraints::pod_constraints::AttachedVolumes;
+use crate::constraints::tokens::TokenKind;
+use crate::constraints::volumes::attach_limits::{attached_claims, units_for_sharers};
+use crate::constraints::volumes::lister::CachedVolumes;
+use crate::constraints::volumes::volume::{ClaimRequirements, PersistentVolume};
 use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::node::Node;
 
 /// Who has which volume, and who was promised one, of those that have seats.
-struct Books<'a> {
+struct VolumeAssignments<'a> {
     /// The claim that a volume was promised to.
     promised: BTreeMap<&'a str, &'a str>,
     /// The gang of a claim that is counted by tokens, and what it asks for.
-    holders: BTreeMap<&'a str, (&'a Arc<str>, &'a Shape)>,
+    holders: BTreeMap<&'a str, (&'a Arc<str>, &'a ClaimRequirements)>,
 }
 
 /// What is attached to a node by one driver, by claims. Of gangs that are about to start it may not be known which member
 /// comes: then it is counted.
 #[derive(Default)]
-struct OnNode {
+struct AttachedOnNode {
     /// Volumes of others, and those that members share.
     claims: BTreeSet<String>,
     /// Volumes that members have for themselves and have taken as tokens.
     held: BTreeSet<String>,
-    held_by_some: u64,
+    held_by_unknown: u64,
     /// The same of gangs that were placed when nobody counted.
-    loose_by_some: u64,
+    untracked_by_unknown: u64,
 }
 
-impl OnNode {
+impl AttachedOnNode {
     /// All of it, with these.
-    fn with(mut self, more: BTreeSet<String>) -> u64 {
+    fn total_with(mut self, more: BTreeSet<String>) -> u64 {
         self.claims.extend(self.held);
         self.claims.extend(more);
-        self.claims.len() as u64 + self.held_by_some + self.loose_by_some
+        self.claims.len() as u64 + self.held_by_unknown + self.untracked_by_unknown
     }
 
     /// What nobody has taken as a token.
-    fn untaken(&self) -> u64 {
-        self.claims.difference(&self.held).count() as u64 + self.loose_by_some
+    fn without_tokens(&self) -> u64 {
+        self.claims.difference(&self.held).count() as u64 + self.untracked_by_unknown
     }
 }
 
 impl Host {
     /// What a node has of each token.
-    pub(crate) fn tokens_on(&self, name: &Key, node: &Node) -> NamedAmounts {
+    pub(crate) fn node_tokens(&self, name: &Key, node: &Node) -> NamedAmounts {
         let mut amounts = self.constraints.on_every_node();
-        let mut books = None;
-        for (token, meaning) in self.constraints.tokens.counted() {
-            let amount = match meaning {
-                Meaning::StoredVolume(shape) => {
-                    let books = books.get_or_insert_with(|| self.books());
-                    Some(self.disks_on(node, shape, meaning, books))
+        let mut assignments = None;
+        for (token, kind) in self.constraints.tokens.counted_per_node() {
+            let amount = match kind {
+                TokenKind::StaticVolume(requirements) => {
+                    let assignments = assignments.get_or_insert_with(|| self.volume_assignments());
+                    Some(self.static_volumes_on(node, requirements, kind, assignments))
                 }
-                Meaning::Attached(driver) => {
-                    self.constraints.limits.of(name, driver).map(|limit| {
+                TokenKind::VolumeAttachment(driver) => {
+                    self.constraints.attach_limits.limit(name, driver).map(|limit| {
                         let there = self.attached_on(name, driver, None, Some(&token));
-                        limit.saturating_sub(there.untaken())
+                        limit.saturating_sub(there.without_tokens())
                     })
                 }
-                Meaning::AttachedTo { gang, driver } => {
-                    self.constraints.limits.of(name, driver).map(|limit| {
+                TokenKind::SharedVolumeAttachment { gang, driver } => {
+                    self.constraints.attach_limits.limit(name, driver).map(|limit| {
                         let there = self.attached_on(name, driver, Some(gang), None);
-                        let all = there.with(self.shared_by(gang, driver));
-                        left_for_sharers(limit.checked_sub(all))
+                        let all = there.total_with(self.shared_by(gang, driver));
+                        units_for_sharers(limit.checked_sub(all))
                     })
                 }
-                Meaning::Port { .. } | Meaning::Apart(_) | Meaning::Even { .. } => None,
+                TokenKind::HostPort { .. }
+                | TokenKind::AntiAffinity(_)
+                | TokenKind::TopologySpread { .. } => None,
             };
             amounts.extend(amount.map(|amount| (token, amount)));
         }
@@ -87,37 +89,57 @@ impl Host {
 
     /// Gangs that have seats and volumes that are looked for or counted.
     fn seated_with_volumes(&self) -> impl Iterator<Item = (&Arc<str>, &GangRecord)> {
-        let all =
-            self.constraints.volumes.iter().filter_map(|name| Some((name, self.gangs.get(name)?)));
-        all.filter(|(name, group)| self.is_settled(name, group))
+        let all = self
+            .constraints
+            .gangs_with_volumes
+            .iter()
+            .filter_map(|name| Some((name, self.gangs.get(name)?)));
+        all.filter(|(name, record)| self.is_placed(name, record))
     }
 
-    fn books(&self) -> Books<'_> {
-        let mut books = Books { promised: BTreeMap::new(), holders: BTreeMap::new() };
-        for (name, group) in self.seated_with_volumes() {
-            let chosen = group.volume_binding.iter().flat_map(|choosing| &choosing.chosen);
-            books.promised.extend(chosen.map(|(claim, disk)| (&**disk, &**claim)));
-            for tied in group.pod_constraints.values() {
-                books.promised.extend(tied.given.iter().map(|(claim, disk)| (&**disk, &**claim)));
-                let wants = tied.wants.iter();
-                books.holders.extend(wants.map(|(claim, shape)| (&**claim, (name, shape))));
+    fn volume_assignments(&self) -> VolumeAssignments<'_> {
+        let mut assignments =
+            VolumeAssignments { promised: BTreeMap::new(), holders: BTreeMap::new() };
+        for (name, record) in self.seated_with_volumes() {
+            let chosen = record.volume_binding.iter().flat_map(|choosing| &choosing.chosen);
+            assignments.promised.extend(chosen.map(|(claim, volume)| (&**volume, &**claim)));
+            for resolved in record.pod_constraints.values() {
+                assignments.promised.extend(
+                    resolved.assigned_volumes.iter().map(|(claim, volume)| (&**volume, &**claim)),
+                );
+                let wants = resolved.static_claims.iter();
+                assignments
+                    .holders
+                    .extend(wants.map(|(claim, requirements)| (&**claim, (name, requirements))));
             }
         }
-        books
+        assignments
     }
 
-    fn disks_on(&self, node: &Node, shape: &Shape, token: &Meaning, books: &Books<'_>) -> u64 {
-        let counts = |(name, disk): &(&Arc<str>, &StoredVolume)| {
-            let owner = disk.owner.as_ref().map(|owner| &*owner.claim);
-            let Some(claim) = owner.or_else(|| books.promised.get(&***name).copied()) else {
-                return disk.is_open;
+    fn static_volumes_on(
+        &self,
+        node: &Node,
+        requirements: &ClaimRequirements,
+        token: &TokenKind,
+        assignments: &VolumeAssignments<'_>,
+    ) -> u64 {
+        let counts = |(name, volume): &(&Arc<str>, &PersistentVolume)| {
+            let claim_ref = volume.claim_ref.as_ref().map(|claim_ref| &*claim_ref.claim);
+            let Some(claim) = claim_ref.or_else(|| assignments.promised.get(&***name).copied())
+            else {
+                return volume.is_available;
             };
-            books.holders.get(claim).is_some_and(|(gang, own)| {
-                self.constraints.tokens.is_used_by(gang, token) && !shape.is_narrower_than(own)
+            assignments.holders.get(claim).is_some_and(|(gang, own)| {
+                self.constraints.tokens.is_used_by(gang, token)
+                    && !requirements.is_stricter_than(own)
             })
         };
-        let disks = self.constraints.disks.only_on(node).filter(|(_, disk)| disk.suits(shape));
-        disks.filter(counts).count() as u64
+        let volumes = self
+            .constraints
+            .volumes
+            .node_local(node)
+            .filter(|(_, volume)| volume.matches(requirements));
+        volumes.filter(counts).count() as u64
     }
 
     /// What is attached to a node by a driver, but for what members of one gang attach.
@@ -125,21 +147,21 @@ impl Host {
         &self,
         name: &str,
         driver: &str,
-        but: Option<&Arc<str>>,
+        except: Option<&Arc<str>>,
         token: Option<&Arc<str>>,
-    ) -> OnNode {
-        let mut there = OnNode::default();
-        let shop = Shop { host: self, gang: "" };
+    ) -> AttachedOnNode {
+        let mut there = AttachedOnNode::default();
+        let lister = CachedVolumes { host: self, gang: "" };
         for (_, pod) in self.foreign_pods(name) {
-            there.claims.extend(attached(pod, &shop).remove(driver).unwrap_or_default());
+            there.claims.extend(attached_claims(pod, &lister).remove(driver).unwrap_or_default());
         }
         let Some(node) = self.world.node_named(name) else { return there };
         for (id, _) in self.world.gangs_on(node) {
-            let Some(gang) = self.world.gang(*id).filter(|gang| Some(&gang.spec.name) != but)
+            let Some(gang) = self.world.gang(*id).filter(|gang| Some(&gang.spec.name) != except)
             else {
                 continue;
             };
-            let Some(group) = self.gangs.get(&gang.spec.name) else { continue };
+            let Some(record) = self.gangs.get(&gang.spec.name) else { continue };
             let mut seats: BTreeMap<u16, usize> = BTreeMap::new();
             for seat in gang.seats.iter().filter(|seat| seat.node == node) {
                 *seats.entry(seat.role).or_default() += usize::from(seat.members);
@@ -149,14 +171,17 @@ impl Host {
                 let holds =
                     |token: &Arc<str>| asks.is_some_and(|asks| asks.amounts.contains_key(token));
                 let is_held = token.is_none_or(holds);
-                let (own, by_some) =
-                    self.attached_by(group, (role, members), (name, driver), &mut there.claims);
+                let (own, by_unknown) =
+                    self.attached_by(record, (role, members), (name, driver), &mut there.claims);
                 match is_held {
                     true => there.held.extend(own),
                     false => there.claims.extend(own),
                 }
-                *(if is_held { &mut there.held_by_some } else { &mut there.loose_by_some }) +=
-                    by_some;
+                *(if is_held {
+                    &mut there.held_by_unknown
+                } else {
+                    &mut there.untracked_by_unknown
+                }) += by_unknown;
             }
         }
         there
@@ -166,66 +191,69 @@ impl Host {
     /// whom it is not known which of them come. What they share is added to the rest.
     fn attached_by(
         &self,
-        group: &GangRecord,
+        record: &GangRecord,
         (role, members): (u16, usize),
         (node, driver): (&str, &str),
         shared: &mut BTreeSet<String>,
     ) -> (BTreeSet<String>, u64) {
         let place = |key: &Key| {
             let there = self.cache.pods.get(key).and_then(|pod| pod.node());
-            there.or(group.assigned_nodes.get(key).map(|node| &**node))
+            there.or(record.assigned_nodes.get(key).map(|node| &**node))
         };
-        let is_mine = |key: &Key| group.pod_roles.get(key) == Some(&role);
-        let mut there: Vec<&Attaches> = Vec::new();
-        let mut nowhere: Vec<&Attaches> = Vec::new();
+        let is_mine = |key: &Key| record.pod_roles.get(key) == Some(&role);
+        let mut there: Vec<&AttachedVolumes> = Vec::new();
+        let mut unassigned: Vec<&AttachedVolumes> = Vec::new();
         let mut known = 0;
-        for (key, tied) in group.pod_constraints.iter().filter(|(key, _)| is_mine(key)) {
+        for (key, resolved) in record.pod_constraints.iter().filter(|(key, _)| is_mine(key)) {
             let list = match place(key) {
                 Some(at) if at == node => {
                     known += 1;
                     &mut there
                 }
                 Some(_) => continue,
-                None => &mut nowhere,
+                None => &mut unassigned,
             };
-            list.extend(tied.attaches.get(driver));
+            list.extend(resolved.attached_volumes.get(driver));
         }
         let rest = members.saturating_sub(known);
-        let mut by_some = 0;
-        if rest >= nowhere.len() {
-            there.append(&mut nowhere); // all of them come
+        let mut by_unknown = 0;
+        if rest >= unassigned.len() {
+            there.append(&mut unassigned); // all of them come
         } else if rest > 0 {
-            let most = nowhere.iter().map(|one| one.own.len() as u64).max().unwrap_or(0);
-            by_some = most * rest as u64;
+            let most = unassigned.iter().map(|one| one.own.len() as u64).max().unwrap_or(0);
+            by_unknown = most * rest as u64;
         }
-        let all = there.iter().chain(nowhere.iter().filter(|_| rest > 0));
+        let all = there.iter().chain(unassigned.iter().filter(|_| rest > 0));
         shared.extend(all.flat_map(|one| one.shared.iter().cloned()));
-        (there.iter().flat_map(|one| one.own.iter().cloned()).collect(), by_some)
+        (there.iter().flat_map(|one| one.own.iter().cloned()).collect(), by_unknown)
     }
 
     /// Volumes of a driver that members of a gang share.
     fn shared_by(&self, gang: &str, driver: &str) -> BTreeSet<String> {
-        let tied =
-            self.gangs.get(gang).into_iter().flat_map(|group| group.pod_constraints.values());
-        let attaches = tied.filter_map(|tied| tied.attaches.get(driver));
-        attaches.flat_map(|one| one.shared.iter().cloned()).collect()
+        let resolved =
+            self.gangs.get(gang).into_iter().flat_map(|record| record.pod_constraints.values());
+        let attached_volumes =
+            resolved.filter_map(|resolved| resolved.attached_volumes.get(driver));
+        attached_volumes.flat_map(|one| one.shared.iter().cloned()).collect()
     }
 
     /// Nodes and pools are told anew when there are other tokens than before, and nodes that have volumes or attach only so
     /// many when others have seats than before.
-    pub(crate) fn settle_tokens(&mut self) {
+    pub(crate) fn refresh_node_tokens(&mut self) {
         let seated = self.seated_with_volumes().map(|(name, _)| name.clone()).collect();
-        let is_news =
+        let changed =
             std::mem::replace(&mut self.constraints.seated, seated) != self.constraints.seated;
-        let is_news = std::mem::take(&mut self.constraints.recount) | is_news;
-        let everywhere = self.constraints.tokens.have_changed();
+        let changed = std::mem::take(&mut self.constraints.recount_nodes) | changed;
+        let everywhere = self.constraints.tokens.take_changed();
         if everywhere {
             self.tell_pools();
-        } else if !is_news {
+        } else if !changed {
             return;
         }
         let counts = |(name, node): &(&Key, &Arc<Node>)| {
-            everywhere || self.constraints.disks.is_home(node) || self.constraints.limits.has(name)
+            everywhere
+                || self.constraints.volumes.has_node_local_volumes(node)
+                || self.constraints.attach_limits.has_limits(name)
         };
         let nodes: Vec<Key> =
             self.cache.nodes.iter().filter(counts).map(|(name, _)| name.clone()).collect();
@@ -234,14 +262,14 @@ impl Host {
 
     /// Whether nodes have what a gang that is to be admitted needs of their volumes: others may have been given seats a
     /// moment ago. If not the planner is told.
-    pub(crate) fn volumes_are_left(&mut self, name: &str, nodes: &[Key]) -> bool {
-        if !self.constraints.volumes.contains(name) {
+    pub(crate) fn volumes_still_available(&mut self, name: &str, nodes: &[Key]) -> bool {
+        if !self.constraints.gangs_with_volumes.contains(name) {
             return true;
         }
         let was = std::mem::take(&mut self.world_changed);
         nodes.iter().for_each(|node| self.reconcile_node(node));
-        let is_news = self.world_changed;
+        let changed = self.world_changed;
         self.world_changed |= was;
-        !is_news
+        !changed
     }
 }

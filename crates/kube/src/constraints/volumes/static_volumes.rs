@@ -15,159 +15,186 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::constraints::cluster_view::{ClusterView, Member, namespace, suits};
+use crate::constraints::cluster_view::{ClusterView, Member, namespace, node_matches};
 use crate::constraints::pod_constraints::PodConstraints;
-use crate::constraints::tokens::Meaning;
-use crate::constraints::volumes::claims::{Store, claims, class_of, is_by_hand, is_there};
-use crate::constraints::volumes::index::{VolumeIndex, give_out};
-use crate::constraints::volumes::volume::{Shape, StoredVolume};
+use crate::constraints::tokens::TokenKind;
+use crate::constraints::volumes::claims::{
+    VolumeLister, claims, class_of, is_static, require_reachable,
+};
+use crate::constraints::volumes::index::{VolumeIndex, match_volumes};
+use crate::constraints::volumes::volume::{ClaimRequirements, PersistentVolume};
 
 /// Who wants volumes, and what is not to be had.
 #[derive(Debug)]
 pub(crate) struct StaticVolumes<'a> {
-    pub(crate) disks: &'a VolumeIndex,
+    pub(crate) volumes: &'a VolumeIndex,
     /// What claims of others ask for that are counted by tokens.
-    pub(crate) others: BTreeSet<&'a Shape>,
+    pub(crate) others: BTreeSet<&'a ClaimRequirements>,
     /// Volumes that were promised to others.
     pub(crate) promised: BTreeSet<&'a str>,
 }
 
 impl StaticVolumes<'_> {
     /// Whether a claim could be given a volume now.
-    pub(crate) fn is_free(&self, name: &str, disk: &StoredVolume) -> bool {
-        disk.is_open && disk.owner.is_none() && !self.promised.contains(name)
+    pub(crate) fn is_free(&self, name: &str, volume: &PersistentVolume) -> bool {
+        volume.is_available && volume.claim_ref.is_none() && !self.promised.contains(name)
     }
 
     fn free<'a>(
         &'a self,
-        shape: &'a Shape,
-    ) -> impl Iterator<Item = (&'a Arc<str>, &'a StoredVolume)> {
-        self.disks.like(shape).filter(|(name, disk)| self.is_free(name, disk))
+        requirements: &'a ClaimRequirements,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a PersistentVolume)> {
+        self.volumes.matching(requirements).filter(|(name, volume)| self.is_free(name, volume))
     }
 
     /// Whether a claim counts among those that want what another asks for.
-    fn counts(&self, own: &Shape, other: &Shape) -> bool {
-        own == other || (!other.is_narrower_than(own) && self.disks.could_meet(own, other))
+    fn counts(&self, own: &ClaimRequirements, other: &ClaimRequirements) -> bool {
+        own == other || (!other.is_stricter_than(own) && self.volumes.overlap(own, other))
     }
 }
 
 /// What claims of a gang that want a volume made by hand ask for, and which members use them.
-type WatchedKind = BTreeMap<String, (Shape, Vec<usize>)>;
+type WantedVolumes = BTreeMap<String, (ClaimRequirements, Vec<usize>)>;
 
 /// Sees to it that members go where their claims can be given volumes.
-pub(crate) fn by_hand(
+pub(crate) fn require_static_volumes(
     gang: &[Member<'_>],
-    around: &ClusterView<'_>,
-    store: &impl Store,
-    tied: &mut [PodConstraints],
+    cluster: &ClusterView<'_>,
+    lister: &impl VolumeLister,
+    resolved: &mut [PodConstraints],
 ) {
-    let mut wanted = WatchedKind::new();
-    for (at, one) in tied.iter().enumerate() {
-        for (claim, shape) in &one.wants {
+    let mut wanted = WantedVolumes::new();
+    for (at, one) in resolved.iter().enumerate() {
+        for (claim, requirements) in &one.static_claims {
             let (_, users) =
-                wanted.entry(claim.clone()).or_insert_with(|| (shape.clone(), Vec::new()));
+                wanted.entry(claim.clone()).or_insert_with(|| (requirements.clone(), Vec::new()));
             users.push(at);
         }
     }
     if wanted.is_empty() {
         return;
     }
-    let market = store.market();
+    let static_volumes = lister.static_volumes();
     // Most claims of a gang ask for the same.
-    let mut at_home: BTreeMap<Shape, bool> = BTreeMap::new();
-    let mut is_at_home = |shape: &Shape| {
-        let look = || market.free(shape).all(|(_, disk)| disk.home.is_some());
-        *at_home.entry(shape.clone()).or_insert_with(look)
+    let mut node_local: BTreeMap<ClaimRequirements, bool> = BTreeMap::new();
+    let mut is_node_local = |requirements: &ClaimRequirements| {
+        let look =
+            || static_volumes.free(requirements).all(|(_, volume)| volume.only_hostname.is_some());
+        *node_local.entry(requirements.clone()).or_insert_with(look)
     };
-    let (counted, dealt): (WatchedKind, WatchedKind) =
-        wanted.into_iter().partition(|(_, (shape, users))| users.len() == 1 && is_at_home(shape));
-    for claim in dealt.keys() {
-        tied.iter_mut().for_each(|one| drop(one.wants.remove(claim)));
+    let (counted, assigned): (WantedVolumes, WantedVolumes) = wanted
+        .into_iter()
+        .partition(|(_, (requirements, users))| users.len() == 1 && is_node_local(requirements));
+    for claim in assigned.keys() {
+        resolved.iter_mut().for_each(|one| drop(one.static_claims.remove(claim)));
     }
-    count(&counted, &market, tied);
-    deal(&dealt, gang, around, (&market, store), tied);
+    take_tokens(&counted, &static_volumes, resolved);
+    assign_volumes(&assigned, gang, cluster, (&static_volumes, lister), resolved);
 }
 
 /// What members of a gang hold that was found with its seats, as far as it is known: as many tokens as it was placed by,
 /// whether its claims have their volumes by now or not.
-pub(crate) fn found(gang: &[Member<'_>], store: &impl Store, tied: &mut [PodConstraints]) {
-    let mut wanted = WatchedKind::new();
+pub(crate) fn restore_static_volumes(
+    gang: &[Member<'_>],
+    lister: &impl VolumeLister,
+    resolved: &mut [PodConstraints],
+) {
+    let mut wanted = WantedVolumes::new();
     for (at, member) in gang.iter().enumerate() {
         for name in claims(member.pod) {
-            let Some(claim) = store.claim(namespace(member.pod), &name) else { continue };
-            let is_by_hand = class_of(claim, store).is_some_and(is_by_hand);
-            if let Some(shape) = Shape::of(claim).filter(|_| is_by_hand) {
+            let Some(claim) = lister.claim(namespace(member.pod), &name) else { continue };
+            let is_static = class_of(claim, lister).is_some_and(is_static);
+            if let Some(requirements) = ClaimRequirements::of(claim).filter(|_| is_static) {
                 let key = format!("{}/{name}", namespace(member.pod));
-                wanted.entry(key).or_insert((shape, Vec::new())).1.push(at);
+                wanted.entry(key).or_insert((requirements, Vec::new())).1.push(at);
             }
         }
     }
     if wanted.is_empty() {
         return;
     }
-    let market = store.market();
-    wanted.retain(|_, (shape, users)| {
-        users.len() == 1 && market.disks.like(shape).all(|(_, disk)| disk.home.is_some())
+    let static_volumes = lister.static_volumes();
+    wanted.retain(|_, (requirements, users)| {
+        users.len() == 1
+            && static_volumes
+                .volumes
+                .matching(requirements)
+                .all(|(_, volume)| volume.only_hostname.is_some())
     });
-    for (claim, (shape, users)) in &wanted {
-        users.iter().for_each(|at| drop(tied[*at].wants.insert(claim.clone(), shape.clone())));
+    for (claim, (requirements, users)) in &wanted {
+        users.iter().for_each(|at| {
+            drop(resolved[*at].static_claims.insert(claim.clone(), requirements.clone()))
+        });
     }
-    count(&wanted, &market, tied);
-    tied.iter_mut().for_each(|one| one.waits = None);
+    take_tokens(&wanted, &static_volumes, resolved);
+    resolved.iter_mut().for_each(|one| one.wait_reason = None);
 }
 
 /// Counts the claims of each member in every token that they could be in each other's way by.
-fn count(counted: &WatchedKind, market: &StaticVolumes<'_>, tied: &mut [PodConstraints]) {
-    let own: BTreeSet<&Shape> = counted.values().map(|(shape, _)| shape).collect();
-    let all: BTreeSet<&Shape> = market.others.iter().chain(&own).copied().collect();
-    let counts_in = |own: &Shape| -> Vec<&Shape> {
-        all.iter().filter(|one| market.counts(own, one)).copied().collect()
+fn take_tokens(
+    counted: &WantedVolumes,
+    static_volumes: &StaticVolumes<'_>,
+    resolved: &mut [PodConstraints],
+) {
+    let own: BTreeSet<&ClaimRequirements> =
+        counted.values().map(|(requirements, _)| requirements).collect();
+    let all: BTreeSet<&ClaimRequirements> =
+        static_volumes.others.iter().chain(&own).copied().collect();
+    let counts_in = |own: &ClaimRequirements| -> Vec<&ClaimRequirements> {
+        all.iter().filter(|one| static_volumes.counts(own, one)).copied().collect()
     };
-    let counts_in: BTreeMap<&Shape, Vec<&Shape>> =
+    let counts_in: BTreeMap<&ClaimRequirements, Vec<&ClaimRequirements>> =
         own.iter().map(|own| (*own, counts_in(own))).collect();
-    for (shape, users) in counted.values() {
-        if market.free(shape).next().is_none() {
-            users.iter().for_each(|at| tied[*at].wait(format!("needs {shape}, and there is none")));
+    for (requirements, users) in counted.values() {
+        if static_volumes.free(requirements).next().is_none() {
+            users.iter().for_each(|at| {
+                resolved[*at].wait_because(format!("needs {requirements}, and there is none"))
+            });
         }
     }
-    for one in tied {
-        let mut takes: BTreeMap<&Shape, u64> = BTreeMap::new();
-        for shape in one.wants.values().filter_map(|own| counts_in.get(own)).flatten() {
-            *takes.entry(shape).or_default() += 1;
+    for one in resolved {
+        let mut takes: BTreeMap<&ClaimRequirements, u64> = BTreeMap::new();
+        for requirements in
+            one.static_claims.values().filter_map(|own| counts_in.get(own)).flatten()
+        {
+            *takes.entry(requirements).or_default() += 1;
         }
-        takes.into_iter().for_each(|(shape, n)| one.take(Meaning::StoredVolume(shape.clone()), n));
+        takes.into_iter().for_each(|(requirements, n)| {
+            one.take_token(TokenKind::StaticVolume(requirements.clone()), n)
+        });
     }
 }
 
 /// Gives each claim a volume, and puts those who use it where that can be reached.
-fn deal(
-    dealt: &WatchedKind,
+fn assign_volumes(
+    assigned: &WantedVolumes,
     gang: &[Member<'_>],
-    around: &ClusterView<'_>,
-    (market, store): (&StaticVolumes<'_>, &impl Store),
-    tied: &mut [PodConstraints],
+    cluster: &ClusterView<'_>,
+    (static_volumes, lister): (&StaticVolumes<'_>, &impl VolumeLister),
+    resolved: &mut [PodConstraints],
 ) {
-    let mut claims: Vec<(&String, &(Shape, Vec<usize>))> = dealt.iter().collect();
-    claims.sort_by_key(|(claim, (shape, _))| (shape.bytes(), *claim));
-    let could_have = |(_, (shape, users)): &(&String, &(Shape, Vec<usize>))| {
-        let will_do = |disk: &StoredVolume| {
-            let mut nodes = around.nodes.iter().filter(|node| disk.is_reached_from(node));
-            nodes.any(|node| users.iter().all(|at| suits(gang[*at].constraints, node)))
+    let mut claims: Vec<(&String, &(ClaimRequirements, Vec<usize>))> = assigned.iter().collect();
+    claims.sort_by_key(|(claim, (requirements, _))| (requirements.bytes(), *claim));
+    let could_have = |(_, (requirements, users)): &(&String, &(ClaimRequirements, Vec<usize>))| {
+        let is_usable = |volume: &PersistentVolume| {
+            let mut nodes = cluster.nodes.iter().filter(|node| volume.is_reachable_from(node));
+            nodes.any(|node| users.iter().all(|at| node_matches(gang[*at].constraints, node)))
         };
-        let mut disks: Vec<_> = market.free(shape).filter(|(_, disk)| will_do(disk)).collect();
-        disks.sort_by_key(|(name, disk)| (disk.bytes, *name));
-        disks.into_iter().map(|(name, _)| name.clone()).collect()
+        let mut volumes: Vec<_> =
+            static_volumes.free(requirements).filter(|(_, volume)| is_usable(volume)).collect();
+        volumes.sort_by_key(|(name, volume)| (volume.bytes, *name));
+        volumes.into_iter().map(|(name, _)| name.clone()).collect()
     };
     let wanted: Vec<Vec<Arc<str>>> = claims.iter().map(could_have).collect();
-    for ((claim, (shape, users)), disk) in claims.into_iter().zip(give_out(&wanted)) {
+    for ((claim, (requirements, users)), volume) in claims.into_iter().zip(match_volumes(&wanted)) {
         for at in users {
-            let volume = disk.as_deref().and_then(|disk| store.volume(disk));
-            match (volume, &disk) {
-                (Some(volume), Some(disk)) => {
-                    is_there(volume, store, &mut tied[*at]);
-                    tied[*at].given.insert(claim.clone(), disk.clone());
+            let volume = volume.as_deref().and_then(|volume| lister.volume(volume));
+            match (volume, &volume) {
+                (Some(volume), Some(volume)) => {
+                    require_reachable(volume, lister, &mut resolved[*at]);
+                    resolved[*at].assigned_volumes.insert(claim.clone(), volume.clone());
                 }
-                _ => tied[*at].wait(format!("needs {shape}, and none is left")),
+                _ => resolved[*at].wait_because(format!("needs {requirements}, and none is left")),
             }
         }
     }
@@ -178,52 +205,55 @@ mod tests {
     use muster_core::constraint::Constraints;
     use serde_json::json;
 
-    use crate::constraints::cluster_view::play::{around, node, pod, text};
-    use crate::constraints::volumes::lister::play::Shop;
+    use crate::constraints::cluster_view::fixtures::{cluster_view, node, pod, text};
+    use crate::constraints::volumes::lister::fixtures::FakeVolumes;
     use crate::constraints::volumes::static_volumes::*;
-    use crate::constraints::volumes::volume::play::{claim, disk};
+    use crate::constraints::volumes::volume::fixtures::{claim, static_volume};
 
     /// What members come to, of whom each has these claims: `data=10Gi`.
-    fn outcome(disks: &str, others: &str, members: &str) -> String {
+    fn outcome(volumes: &str, others: &str, members: &str) -> String {
         let nodes = [node("a", "1"), node("b", "2")];
-        let shape = |size: &str| {
+        let requirements = |size: &str| {
             let (size, kind) = size.split_once('/').unwrap_or((size, ""));
             let more = match kind {
                 "" => json!({}),
                 kind => json!({"selector": {"matchLabels": {"kind": kind}}}),
             };
-            Shape::of(&claim("local", size, &more)).expect("a claim")
+            ClaimRequirements::of(&claim("local", size, &more)).expect("a claim")
         };
-        let mut shop =
-            Shop { others: others.split_whitespace().map(shape).collect(), ..Shop::default() };
-        for (at, text) in disks.split(", ").enumerate() {
+        let mut lister = FakeVolumes {
+            others: others.split_whitespace().map(requirements).collect(),
+            ..FakeVolumes::default()
+        };
+        for (at, text) in volumes.split(", ").enumerate() {
             let (text, kind) = text.split_once('/').unwrap_or((text, ""));
-            let mut disk = disk(&format!("local {text}"));
-            disk.metadata.labels = Some([("kind".to_owned(), kind.to_owned())].into());
-            shop.shelve(&format!("pv-{at}"), disk);
+            let mut volume = static_volume(&format!("local {text}"));
+            volume.metadata.labels = Some([("kind".to_owned(), kind.to_owned())].into());
+            lister.add_volume(&format!("pv-{at}"), volume);
         }
         let member = |claims: &str| {
             let one = |claim: &str| {
                 let (name, size) = claim.split_once('=').expect("name=size");
-                (format!("here/{name}"), shape(size))
+                (format!("here/{name}"), requirements(size))
             };
-            let mut tied = PodConstraints::default();
-            tied.wants = claims.split_whitespace().map(one).collect();
-            tied
+            let mut resolved = PodConstraints::default();
+            resolved.static_claims = claims.split_whitespace().map(one).collect();
+            resolved
         };
-        let mut tied: Vec<PodConstraints> = members.split('|').map(member).collect();
+        let mut resolved: Vec<PodConstraints> = members.split('|').map(member).collect();
         let (pod, constraints) = (pod("db", &json!({})), Constraints::default());
-        let gang = vec![Member { pod: &pod, constraints: &constraints }; tied.len()];
-        by_hand(&gang, &around(&nodes, &[]), &shop, &mut tied);
+        let gang = vec![Member { pod: &pod, constraints: &constraints }; resolved.len()];
+        require_static_volumes(&gang, &cluster_view(&nodes, &[]), &lister, &mut resolved);
         let token = "a free volume of class local with ";
-        let all: Vec<String> = tied.iter().map(|tied| text(tied).replace(token, "")).collect();
+        let all: Vec<String> =
+            resolved.iter().map(|resolved| text(resolved).replace(token, "")).collect();
         all.join(" | ").replace(" on the node", "").replace("kubernetes.io/hostname", "host")
     }
 
     #[test]
     fn members_go_where_their_claims_can_be_given_volumes() {
         // Volumes, what others ask for, what members do, and what comes of it.
-        for (disks, others, members, expected) in [
+        for (volumes, others, members, expected) in [
             ("10Gi on a, 20Gi on b", "", "x=10Gi|y=10Gi", "1 of 10Gi | 1 of 10Gi"),
             ("10Gi on a, 20Gi on b", "", "x=10Gi|y=20Gi", "1 of 10Gi | 1 of 10Gi; 1 of 20Gi"),
             ("10Gi on a, 20Gi on b", "", "x=10Gi y=20Gi", "2 of 10Gi; 1 of 20Gi"),
@@ -240,8 +270,8 @@ mod tests {
             ("10Gi in 3", "", "x=9Gi", "waits: needs 9Gi, and none is left"),
             ("9Gi on b, 8Gi on a", "", "x=8Gi|x=8Gi", "host In([a]) | host In([a])"),
         ] {
-            let got = outcome(disks, others, members);
-            assert_eq!(got, expected, "{members} of {disks} beside {others}");
+            let got = outcome(volumes, others, members);
+            assert_eq!(got, expected, "{members} of {volumes} beside {others}");
         }
     }
 }

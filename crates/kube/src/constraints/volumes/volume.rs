@@ -14,16 +14,18 @@ use muster_core::quantity::Quantity;
 use muster_core::topology::HOSTNAME;
 use serde_json::Value;
 
-use crate::constraints::selector::in_words;
-use crate::constraints::volumes::claims::{OLD_CLASS, PLACES, SEVERAL, annotation, terms, text};
+use crate::constraints::selector::describe;
+use crate::constraints::volumes::claims::{
+    BETA_STORAGE_CLASS, TOPOLOGY_LABELS, VALUE_SEPARATOR, annotation, terms, text,
+};
 use crate::objects::node::Node;
 
 /// What a volume is if it does not say, and what a claim asks for.
-const FILES: &str = "Filesystem";
+const FILESYSTEM: &str = "Filesystem";
 
 /// What a claim asks of its volume.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct ClaimRequirements {
     class: String,
     bytes: u64,
     modes: BTreeSet<String>,
@@ -32,19 +34,19 @@ pub(crate) struct Shape {
     selector: Option<LabelSelector>,
 }
 
-impl Shape {
+impl ClaimRequirements {
     /// What a claim asks for; none if that cannot be understood.
     pub(crate) fn of(claim: &DynamicObject) -> Option<Self> {
         let data = &claim.data;
         let selector = data.pointer("/spec/selector").cloned();
         Some(Self {
             class: text(data, "/spec/storageClassName")
-                .or(annotation(claim, OLD_CLASS))
+                .or(annotation(claim, BETA_STORAGE_CLASS))
                 .unwrap_or_default()
                 .to_owned(),
             bytes: bytes(data, "/spec/resources/requests/storage")?,
             modes: words(data, "/spec/accessModes"),
-            mode: text(data, "/spec/volumeMode").unwrap_or(FILES).to_owned(),
+            mode: text(data, "/spec/volumeMode").unwrap_or(FILESYSTEM).to_owned(),
             attributes: attributes(data),
             selector: selector.map(serde_json::from_value).transpose().ok()?,
         })
@@ -59,7 +61,7 @@ impl Shape {
     }
 
     /// Whether whatever suits this suits the other too, and they are not the same.
-    pub(crate) fn is_narrower_than(&self, other: &Self) -> bool {
+    pub(crate) fn is_stricter_than(&self, other: &Self) -> bool {
         self != other
             && self.bytes >= other.bytes
             && self.modes.is_superset(&other.modes)
@@ -69,12 +71,12 @@ impl Shape {
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for ClaimRequirements {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = Quantity::bytes(i64::try_from(self.bytes).unwrap_or(i64::MAX));
         write!(f, "a free volume of class {} with {size}", self.class)?;
         match &self.selector {
-            Some(selector) => write!(f, " and {}", in_words(selector)),
+            Some(selector) => write!(f, " and {}", describe(selector)),
             None => Ok(()),
         }
     }
@@ -82,7 +84,7 @@ impl fmt::Display for Shape {
 
 /// The claim that a volume is kept for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Owner {
+pub(crate) struct ClaimRef {
     /// `namespace/name`.
     pub(crate) claim: String,
     /// Whoever keeps a volume for a claim that does not exist yet does not know it.
@@ -91,7 +93,7 @@ pub(crate) struct Owner {
 
 /// A volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct StoredVolume {
+pub(crate) struct PersistentVolume {
     class: String,
     pub(crate) bytes: u64,
     modes: BTreeSet<String>,
@@ -103,44 +105,44 @@ pub(crate) struct StoredVolume {
     /// Of these one must hold, if there are any.
     any: Option<Vec<Term>>,
     /// What the label of the only node calls it that reaches this volume.
-    pub(crate) home: Option<Arc<str>>,
-    pub(crate) owner: Option<Owner>,
+    pub(crate) only_hostname: Option<Arc<str>>,
+    pub(crate) claim_ref: Option<ClaimRef>,
     /// Whether it can be given to a claim.
-    pub(crate) is_open: bool,
+    pub(crate) is_available: bool,
 }
 
-impl StoredVolume {
+impl PersistentVolume {
     /// A volume; none if it cannot be understood.
     pub(crate) fn read(volume: &DynamicObject) -> Option<Self> {
         let data = &volume.data;
         let labels = volume.metadata.labels.clone().unwrap_or_default();
         let nodes = data.pointer("/spec/nodeAffinity/required");
         let any = nodes.map(terms).transpose().ok()?;
-        let owner = data.pointer("/spec/claimRef").and_then(|owner| {
-            let (space, name) = (text(owner, "/namespace")?, text(owner, "/name")?);
-            let uid = text(owner, "/uid").map(str::to_owned);
-            Some(Owner { claim: format!("{space}/{name}"), uid })
+        let claim_ref = data.pointer("/spec/claimRef").and_then(|claim_ref| {
+            let (namespace, name) = (text(claim_ref, "/namespace")?, text(claim_ref, "/name")?);
+            let uid = text(claim_ref, "/uid").map(str::to_owned);
+            Some(ClaimRef { claim: format!("{namespace}/{name}"), uid })
         });
         let places = labels.iter().filter_map(|(label, values)| {
-            let (_, key) = PLACES.iter().find(|(known, _)| known == label)?;
-            let values = values.split(SEVERAL).map(Arc::from).collect();
+            let (_, key) = TOPOLOGY_LABELS.iter().find(|(known, _)| known == label)?;
+            let values = values.split(VALUE_SEPARATOR).map(Arc::from).collect();
             Some(Requirement { key: (*key).into(), test: Test::In(values) })
         });
         Some(Self {
             class: text(data, "/spec/storageClassName")
-                .or(annotation(volume, OLD_CLASS))
+                .or(annotation(volume, BETA_STORAGE_CLASS))
                 .unwrap_or_default()
                 .to_owned(),
             bytes: bytes(data, "/spec/capacity/storage")?,
             modes: words(data, "/spec/accessModes"),
-            mode: text(data, "/spec/volumeMode").unwrap_or(FILES).to_owned(),
+            mode: text(data, "/spec/volumeMode").unwrap_or(FILESYSTEM).to_owned(),
             attributes: attributes(data),
             all: places.collect(),
-            home: any.as_deref().and_then(home),
+            only_hostname: any.as_deref().and_then(only_hostname),
             any,
             labels,
-            owner,
-            is_open: volume.metadata.deletion_timestamp.is_none()
+            claim_ref,
+            is_available: volume.metadata.deletion_timestamp.is_none()
                 && text(data, "/status/phase") == Some("Available"),
         })
     }
@@ -150,17 +152,17 @@ impl StoredVolume {
     }
 
     /// Whether it is what a claim asks for.
-    pub(crate) fn suits(&self, shape: &Shape) -> bool {
-        self.class == shape.class
-            && self.mode == shape.mode
-            && self.attributes == shape.attributes
-            && self.bytes >= shape.bytes
-            && self.modes.is_superset(&shape.modes)
-            && shape.selector.as_ref().is_none_or(|selector| selector.matches(&self.labels))
+    pub(crate) fn matches(&self, requirements: &ClaimRequirements) -> bool {
+        self.class == requirements.class
+            && self.mode == requirements.mode
+            && self.attributes == requirements.attributes
+            && self.bytes >= requirements.bytes
+            && self.modes.is_superset(&requirements.modes)
+            && requirements.selector.as_ref().is_none_or(|selector| selector.matches(&self.labels))
     }
 
     /// Whether a node reaches it.
-    pub(crate) fn is_reached_from(&self, node: &Node) -> bool {
+    pub(crate) fn is_reachable_from(&self, node: &Node) -> bool {
         let label = |key: &str| {
             let label = node.metadata.labels.as_ref().and_then(|labels| labels.get(key));
             let name = node.metadata.name.as_deref().filter(|_| key == HOSTNAME);
@@ -171,15 +173,15 @@ impl StoredVolume {
     }
 
     /// Whether it is kept for this claim, or for one of its name that nobody had seen yet.
-    pub(crate) fn is_kept_for(&self, claim: &str, uid: Option<&str>) -> bool {
-        self.owner.as_ref().is_some_and(|owner| {
-            owner.claim == claim && owner.uid.as_deref().is_none_or(|of| Some(of) == uid)
+    pub(crate) fn is_claimed_by(&self, claim: &str, uid: Option<&str>) -> bool {
+        self.claim_ref.as_ref().is_some_and(|claim_ref| {
+            claim_ref.claim == claim && claim_ref.uid.as_deref().is_none_or(|of| Some(of) == uid)
         })
     }
 }
 
 /// What the label of the only node calls it that some terms allow, if there is only one.
-fn home(terms: &[Term]) -> Option<Arc<str>> {
+fn only_hostname(terms: &[Term]) -> Option<Arc<str>> {
     let one = |term: &Term| {
         let at = |one: &Requirement| match &one.test {
             Test::In(values) if &*one.key == HOSTNAME && values.len() == 1 => {
@@ -210,13 +212,13 @@ fn words(data: &Value, pointer: &str) -> BTreeSet<String> {
 
 /// Volumes and claims for tests, as short as tests want them.
 #[cfg(test)]
-pub(crate) mod play {
+pub(crate) mod fixtures {
     use serde_json::json;
 
     use crate::constraints::volumes::volume::*;
 
     /// A free volume of a class: `local 10Gi on a`, `local 10Gi in zone-a`, `local 10Gi`.
-    pub(crate) fn disk(text: &str) -> DynamicObject {
+    pub(crate) fn static_volume(text: &str) -> DynamicObject {
         let words: Vec<&str> = text.split_whitespace().collect();
         let mut volume = json!({
             "metadata": {},
@@ -252,15 +254,15 @@ pub(crate) mod play {
 mod tests {
     use serde_json::json;
 
-    use super::play::{claim, disk};
-    use crate::constraints::cluster_view::play::node;
+    use super::fixtures::{claim, static_volume};
+    use crate::constraints::cluster_view::fixtures::node;
     use crate::constraints::volumes::volume::*;
 
     #[test]
     fn a_volume_suits_a_claim_by_class_room_modes_and_labels() {
-        let mut volume = disk("local 10Gi on a");
+        let mut volume = static_volume("local 10Gi on a");
         volume.metadata.labels = Some([("kind".to_owned(), "nvme".to_owned())].into());
-        let volume = StoredVolume::read(&volume).expect("a volume");
+        let volume = PersistentVolume::read(&volume).expect("a volume");
         for (class, size, more, suits) in [
             ("local", "10Gi", json!({}), true),
             ("local", "1Gi", json!({}), true),
@@ -274,8 +276,8 @@ mod tests {
             ("local", "1Gi", json!({"selector": {"matchLabels": {"kind": "disk"}}}), false),
             ("local", "1Gi", json!({"volumeAttributesClassName": "fast"}), false),
         ] {
-            let shape = Shape::of(&claim(class, size, &more)).expect("a claim");
-            assert_eq!(volume.suits(&shape), suits, "{shape:?}");
+            let requirements = ClaimRequirements::of(&claim(class, size, &more)).expect("a claim");
+            assert_eq!(volume.matches(&requirements), suits, "{requirements:?}");
         }
     }
 
@@ -284,14 +286,14 @@ mod tests {
         let mut other = node("a-by-name", "1");
         other.metadata.labels.get_or_insert_default().insert(HOSTNAME.to_owned(), "a".to_owned());
         let nodes = [node("a", "1"), other, node("b", "1"), node("c", "2")];
-        for (volume, home, reached) in [
+        for (volume, only_hostname, reached) in [
             ("local 1Gi on a", Some("a"), "a a-by-name"),
             ("local 1Gi in 1", None, "a a-by-name b"),
             ("local 1Gi", None, "a a-by-name b c"),
         ] {
-            let disk = StoredVolume::read(&disk(volume)).expect("a volume");
-            assert_eq!(disk.home.as_deref(), home, "{volume}");
-            let from = nodes.iter().filter(|node| disk.is_reached_from(node));
+            let disk = PersistentVolume::read(&static_volume(volume)).expect("a volume");
+            assert_eq!(disk.only_hostname.as_deref(), only_hostname, "{volume}");
+            let from = nodes.iter().filter(|node| disk.is_reachable_from(node));
             let from: Vec<&str> = from.filter_map(|node| node.metadata.name.as_deref()).collect();
             assert_eq!(from.join(" "), reached, "{volume}");
         }
@@ -299,12 +301,14 @@ mod tests {
 
     #[test]
     fn what_asks_for_more_is_narrower() {
-        let shape = |size: &str, more: Value| Shape::of(&claim("local", size, &more)).expect("one");
-        let (small, large) = (shape("1Gi", json!({})), shape("2Gi", json!({})));
-        assert!(large.is_narrower_than(&small) && !small.is_narrower_than(&large));
-        assert!(!small.is_narrower_than(&small));
-        let picky = shape("1Gi", json!({"selector": {"matchLabels": {"a": "b"}}}));
-        assert!(picky.is_narrower_than(&small) && !picky.is_narrower_than(&large));
-        assert!(!large.is_narrower_than(&picky));
+        let requirements = |size: &str, more: Value| {
+            ClaimRequirements::of(&claim("local", size, &more)).expect("one")
+        };
+        let (small, large) = (requirements("1Gi", json!({})), requirements("2Gi", json!({})));
+        assert!(large.is_stricter_than(&small) && !small.is_stricter_than(&large));
+        assert!(!small.is_stricter_than(&small));
+        let picky = requirements("1Gi", json!({"selector": {"matchLabels": {"a": "b"}}}));
+        assert!(picky.is_stricter_than(&small) && !picky.is_stricter_than(&large));
+        assert!(!large.is_stricter_than(&picky));
     }
 }

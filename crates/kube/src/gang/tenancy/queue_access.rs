@@ -60,7 +60,7 @@ impl Host {
     /// Names instead of a selector, sorted so that the same namespaces are the same queue.
     fn resolved(&self, declared: Namespaces) -> Namespaces {
         let Some(selector) = &declared.selector else { return declared };
-        let spaces = self.spaces();
+        let spaces = self.namespace_labels();
         let matches = |requirement: &Requirement, space: &str| {
             let labels = spaces.get(space);
             requirement.holds(labels.and_then(|labels| labels.get(&*requirement.key)).map(|v| &**v))

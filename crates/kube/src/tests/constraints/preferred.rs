@@ -45,9 +45,9 @@ fn in_zone(mut node: Value, zone: &str) -> Value {
 }
 
 /// How many members sit on each node, of gangs whose name begins so.
-fn seats(stage: &HostFixture, begin: &str) -> BTreeMap<String, u32> {
+fn seats(fixture: &HostFixture, begin: &str) -> BTreeMap<String, u32> {
     let mut seats = BTreeMap::new();
-    let world = &stage.host.world;
+    let world = &fixture.host.world;
     for (_, gang) in world.gangs().filter(|(_, gang)| gang.spec.name.starts_with(begin)) {
         for seat in &gang.seats {
             let node = world.node_name(seat.node).expect("a node").to_string();
@@ -57,45 +57,45 @@ fn seats(stage: &HostFixture, begin: &str) -> BTreeMap<String, u32> {
     seats
 }
 
-fn stage(nodes: u32) -> HostFixture {
-    let mut stage = HostFixture::new();
+fn fixture(nodes: u32) -> HostFixture {
+    let mut fixture = HostFixture::new();
     for at in 0..nodes {
-        stage.show(in_zone(node(&format!("n{at}")), &format!("z{}", at % 2)), false);
+        fixture.show(in_zone(node(&format!("n{at}")), &format!("z{}", at % 2)), false);
     }
-    stage.host.run_cycle();
-    stage
+    fixture.host.run_cycle();
+    fixture
 }
 
 #[tokio::test]
 async fn replicas_that_come_at_once_are_spread_and_share_where_they_must() {
-    let mut stage = stage(4);
+    let mut fixture = fixture(4);
     let web = |at: u32| spread(of_app(alone(&format!("web-{at}")), "web", 1), "web", HOST);
-    (0..4).for_each(|at| stage.show(web(at), false));
-    stage.host.run_cycle();
-    assert_eq!(seats(&stage, "team/web").into_values().collect::<Vec<_>>(), [1, 1, 1, 1]);
-    (4..10).for_each(|at| stage.show(web(at), false));
-    stage.host.run_cycle();
-    let mut shared: Vec<u32> = seats(&stage, "team/web").into_values().collect();
+    (0..4).for_each(|at| fixture.show(web(at), false));
+    fixture.host.run_cycle();
+    assert_eq!(seats(&fixture, "team/web").into_values().collect::<Vec<_>>(), [1, 1, 1, 1]);
+    (4..10).for_each(|at| fixture.show(web(at), false));
+    fixture.host.run_cycle();
+    let mut shared: Vec<u32> = seats(&fixture, "team/web").into_values().collect();
     shared.sort_unstable();
     assert_eq!(shared, [2, 2, 3, 3]);
     // The last ones find room on one node only.
-    stage.show(of_app(alone("big"), "big", 5), false);
-    (10..32).for_each(|at| stage.show(web(at), false));
-    stage.host.run_cycle();
-    assert_eq!(seats(&stage, "team/").into_values().sum::<u32>(), 32 - 5 + 1);
+    fixture.show(of_app(alone("big"), "big", 5), false);
+    (10..32).for_each(|at| fixture.show(web(at), false));
+    fixture.host.run_cycle();
+    assert_eq!(seats(&fixture, "team/").into_values().sum::<u32>(), 32 - 5 + 1);
 }
 
 #[tokio::test]
 async fn a_gang_is_spread_over_nodes_and_zones_as_far_as_there_is_room() {
     for (key, expected) in [(HOST, [1, 1, 1, 1]), (ZONE, [0, 0, 2, 2])] {
-        let mut stage = stage(4);
-        stage.show(job("train", 4), false);
+        let mut fixture = fixture(4);
+        fixture.show(job("train", 4), false);
         for at in 0..4 {
             let member = of_app(pod(&format!("train-{at}"), of_job("train")), "train", 1);
-            stage.show(spread(member, "train", key), false);
+            fixture.show(spread(member, "train", key), false);
         }
-        stage.host.run_cycle();
-        let there = seats(&stage, TRAIN);
+        fixture.host.run_cycle();
+        let there = seats(&fixture, TRAIN);
         let mut shared: Vec<u32> = there.values().copied().collect();
         shared.resize(4, 0);
         shared.sort_unstable();
@@ -105,76 +105,76 @@ async fn a_gang_is_spread_over_nodes_and_zones_as_far_as_there_is_room() {
 
 #[tokio::test]
 async fn who_wishes_to_be_near_somebody_is_and_goes_elsewhere_where_there_is_no_room() {
-    let mut stage = stage(4);
-    stage.see(on(of_app(alone("web"), "web", 1), "n2"));
+    let mut fixture = fixture(4);
+    fixture.see(on(of_app(alone("web"), "web", 1), "n2"));
     let near = |name: &str| wishing(of_app(alone(name), "db", 7), "podAffinity", "web", HOST);
-    stage.see(near("first"));
-    assert_eq!(seats(&stage, "team/first").into_keys().collect::<Vec<_>>(), ["n2"]);
-    stage.see(near("second"));
-    assert_eq!(seats(&stage, "team/second").len(), 1, "no room is no reason to wait");
+    fixture.see(near("first"));
+    assert_eq!(seats(&fixture, "team/first").into_keys().collect::<Vec<_>>(), ["n2"]);
+    fixture.see(near("second"));
+    assert_eq!(seats(&fixture, "team/second").len(), 1, "no room is no reason to wait");
 }
 
 #[tokio::test]
 async fn who_wishes_not_to_meet_somebody_does_not_unless_there_is_nowhere_else() {
-    let mut stage = stage(2);
-    stage.see(on(of_app(alone("web"), "web", 1), "n0"));
+    let mut fixture = fixture(2);
+    fixture.see(on(of_app(alone("web"), "web", 1), "n0"));
     let away = |name: &str| wishing(of_app(alone(name), "db", 7), "podAntiAffinity", "web", HOST);
-    stage.see(away("first"));
-    assert_eq!(seats(&stage, "team/first").into_keys().collect::<Vec<_>>(), ["n1"]);
-    stage.see(away("second"));
-    assert_eq!(seats(&stage, "team/second").into_keys().collect::<Vec<_>>(), ["n0"]);
+    fixture.see(away("first"));
+    assert_eq!(seats(&fixture, "team/first").into_keys().collect::<Vec<_>>(), ["n1"]);
+    fixture.see(away("second"));
+    assert_eq!(seats(&fixture, "team/second").into_keys().collect::<Vec<_>>(), ["n0"]);
 }
 
 #[tokio::test]
 async fn members_that_wish_to_be_near_each_other_make_their_gang_close() {
     for (key, level) in [(ZONE, "zone"), (HOST, "node")] {
-        let mut stage = stage(0);
-        stage.show(job("train", 2), false);
+        let mut fixture = fixture(0);
+        fixture.show(job("train", 2), false);
         for at in 0..2 {
             let member = of_app(pod(&format!("train-{at}"), of_job("train")), "train", 1);
-            stage.show(wishing(member, "podAffinity", "train", key), false);
+            fixture.show(wishing(member, "podAffinity", "train", key), false);
         }
-        stage.host.run_cycle();
-        let closeness = stage.gang(TRAIN).expect("a gang").1.spec.closeness.clone();
+        fixture.host.run_cycle();
+        let closeness = fixture.gang(TRAIN).expect("a gang").1.spec.closeness.clone();
         assert_eq!(closeness, Some(Closeness::Preferred(level.into())));
     }
 }
 
 #[tokio::test]
 async fn nobody_is_looked_at_again_for_a_wish_when_others_move() {
-    let mut stage = stage(0);
+    let mut fixture = fixture(0);
     let wish = |name: &str| wishing(of_app(alone(name), "db", 1), "podAffinity", "web", HOST);
-    stage.see(spread(wish("db"), "db", ZONE));
-    assert_eq!(stage.phase("team/db.pod"), Some(&Phase::Waiting));
-    stage.host.constraints.stir();
-    assert_eq!(stage.host.constraints.disturbed(), Vec::<std::sync::Arc<str>>::new());
+    fixture.see(spread(wish("db"), "db", ZONE));
+    assert_eq!(fixture.phase("team/db.pod"), Some(&Phase::Waiting));
+    fixture.host.constraints.invalidate();
+    assert_eq!(fixture.host.constraints.take_invalidated(), Vec::<std::sync::Arc<str>>::new());
     // It waits for room; who it wishes to be near has come meanwhile, and counts when there is some.
-    stage.show(on(of_app(alone("web"), "web", 1), "n2"), false);
-    (0..4).for_each(|at| stage.show(node(&format!("n{at}")), false));
-    stage.host.run_cycle();
-    assert_eq!(seats(&stage, "team/db").into_keys().collect::<Vec<_>>(), ["n2"]);
+    fixture.show(on(of_app(alone("web"), "web", 1), "n2"), false);
+    (0..4).for_each(|at| fixture.show(node(&format!("n{at}")), false));
+    fixture.host.run_cycle();
+    assert_eq!(seats(&fixture, "team/db").into_keys().collect::<Vec<_>>(), ["n2"]);
 }
 
 #[tokio::test]
 async fn nothing_is_bought_or_given_back_for_a_wish() {
-    let mut stage = stage(0);
-    stage.see(pool());
-    stage.show(job("train", 4), false);
+    let mut fixture = fixture(0);
+    fixture.see(pool());
+    fixture.show(job("train", 4), false);
     for at in 0..4 {
         let member = of_app(pod(&format!("train-{at}"), of_job("train")), "train", 4);
         let member = spread(member, "train", HOST);
-        stage.show(wishing(member, "podAntiAffinity", "web", HOST), false);
+        fixture.show(wishing(member, "podAntiAffinity", "web", HOST), false);
     }
-    stage.host.run_cycle();
-    let claims = stage.claims();
+    fixture.host.run_cycle();
+    let claims = fixture.claims();
     assert_eq!(claims.len(), 2, "two on each of two nodes");
-    let order = stage.order(TRAIN);
+    let order = fixture.order(TRAIN);
     // Whom it wishes not to meet is on one of its nodes.
-    claims.iter().for_each(|id| stage.show(claim(*id), false));
-    stage.show(bought(claims[0]), false);
-    stage.see(on(of_app(alone("web"), "web", 0), &format!("node-{}", claims[0])));
-    assert_eq!((stage.order(TRAIN), stage.claims()), (order, claims.clone()));
-    stage.see(bought(claims[1]));
-    assert_eq!(stage.claims(), claims);
-    assert_eq!(seats(&stage, TRAIN).into_values().collect::<Vec<_>>(), [2, 2]);
+    claims.iter().for_each(|id| fixture.show(claim(*id), false));
+    fixture.show(bought(claims[0]), false);
+    fixture.see(on(of_app(alone("web"), "web", 0), &format!("node-{}", claims[0])));
+    assert_eq!((fixture.order(TRAIN), fixture.claims()), (order, claims.clone()));
+    fixture.see(bought(claims[1]));
+    assert_eq!(fixture.claims(), claims);
+    assert_eq!(seats(&fixture, TRAIN).into_values().collect::<Vec<_>>(), [2, 2]);
 }

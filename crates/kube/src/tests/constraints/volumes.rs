@@ -77,31 +77,31 @@ fn cluster(nodes: u32, volumes: &[(&str, &str, u32)]) -> HostFixture {
 }
 
 fn cluster_with(config: &Config, nodes: u32, volumes: &[(&str, &str, u32)]) -> HostFixture {
-    let mut stage = HostFixture::with(config);
-    stage.show(class(), false);
-    (0..nodes).for_each(|at| stage.show(node(&format!("n{at}")), false));
+    let mut fixture = HostFixture::with(config);
+    fixture.show(class(), false);
+    (0..nodes).for_each(|at| fixture.show(node(&format!("n{at}")), false));
     for (name, on, size) in volumes {
-        stage.show(volume(name, on, *size), false);
+        fixture.show(volume(name, on, *size), false);
     }
-    stage
+    fixture
 }
 
 /// The Job `train` of so many pods, each with a claim of its own for ten gigabytes: `train-0`, ...
-fn train(stage: &mut HostFixture, pods: u32) {
-    stage.show(job("train", pods), false);
+fn train(fixture: &mut HostFixture, pods: u32) {
+    fixture.show(job("train", pods), false);
     for at in 0..pods {
         let name = format!("train-{at}");
-        stage.show(claim(&name, 10), false);
-        stage.show(using(pod(&name, of_job("train")), &[&name]), false);
+        fixture.show(claim(&name, 10), false);
+        fixture.show(using(pod(&name, of_job("train")), &[&name]), false);
     }
-    stage.host.run_cycle();
+    fixture.host.run_cycle();
 }
 
 /// The nodes that a gang has seats on, one for each member.
-fn places(stage: &HostFixture, gang: &str) -> Vec<String> {
-    let Some((_, gang)) = stage.gang(gang) else { return Vec::new() };
+fn places(fixture: &HostFixture, gang: &str) -> Vec<String> {
+    let Some((_, gang)) = fixture.gang(gang) else { return Vec::new() };
     let on = |seat: &muster_core::gang::Seat| {
-        let name = stage.host.world.node_name(seat.node).expect("seen").to_string();
+        let name = fixture.host.world.node_name(seat.node).expect("seen").to_string();
         vec![name; usize::from(seat.members)]
     };
     let mut places: Vec<String> = gang.seats.iter().flat_map(on).collect();
@@ -110,31 +110,31 @@ fn places(stage: &HostFixture, gang: &str) -> Vec<String> {
 }
 
 /// The volumes that were chosen for claims.
-fn chosen(stage: &HostFixture, gang: &str) -> BTreeMap<String, String> {
-    let choosing = stage.host.gangs.get(gang).and_then(|group| group.volume_binding.as_ref());
+fn chosen(fixture: &HostFixture, gang: &str) -> BTreeMap<String, String> {
+    let choosing = fixture.host.gangs.get(gang).and_then(|group| group.volume_binding.as_ref());
     choosing.map(VolumeBinding::chosen).unwrap_or_default()
 }
 
 #[tokio::test]
 async fn members_get_the_nodes_that_have_volumes_for_them_and_are_bound_when_they_have_them() {
     let volumes = [("v1", "n1", 10), ("v2", "n2", 10), ("v3", "n3", 10)];
-    let mut stage = cluster(4, &volumes);
-    train(&mut stage, 3);
-    assert_eq!(places(&stage, TRAIN), ["n1", "n2", "n3"]);
-    assert_eq!(chosen(&stage, TRAIN), BTreeMap::new(), "it is not written down where it goes");
-    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
-    let chosen = chosen(&stage, TRAIN);
+    let mut fixture = cluster(4, &volumes);
+    train(&mut fixture, 3);
+    assert_eq!(places(&fixture, TRAIN), ["n1", "n2", "n3"]);
+    assert_eq!(chosen(&fixture, TRAIN), BTreeMap::new(), "it is not written down where it goes");
+    fixture.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
+    let chosen = chosen(&fixture, TRAIN);
     assert_eq!(chosen.values().collect::<Vec<_>>().len(), 3, "{chosen:?}");
     for at in 0..3 {
-        let (name, all) = (format!("train-{at}"), assigned_to(&stage, TRAIN, "train-0"));
+        let (name, all) = (format!("train-{at}"), assigned_to(&fixture, TRAIN, "train-0"));
         assert_eq!(all, None, "nobody is bound before all have their volumes");
         let of = chosen[&format!("team/{name}")].clone();
         let (_, on, size) = volumes.into_iter().find(|(of_it, ..)| *of_it == of).expect("one");
-        stage.see(kept(volume(&of, on, size), &name));
-        stage.see(has(claim(&name, 10), &of));
+        fixture.see(kept(volume(&of, on, size), &name));
+        fixture.see(has(claim(&name, 10), &of));
     }
     for at in 0..3 {
-        let on = assigned_to(&stage, TRAIN, &format!("train-{at}")).expect("bound");
+        let on = assigned_to(&fixture, TRAIN, &format!("train-{at}")).expect("bound");
         let of = &chosen[&format!("team/train-{at}")];
         assert_eq!(*of, on.replace('n', "v"), "each goes where its volume is");
     }
@@ -143,79 +143,82 @@ async fn members_get_the_nodes_that_have_volumes_for_them_and_are_bound_when_the
 #[tokio::test]
 async fn a_node_takes_as_many_members_as_it_has_volumes_that_are_large_enough() {
     let volumes = [("a", "n0", 10), ("b", "n0", 20), ("c", "n0", 5), ("d", "n1", 10)];
-    let mut stage = cluster(2, &volumes);
-    train(&mut stage, 3);
-    assert_eq!(places(&stage, TRAIN), ["n0", "n0", "n1"]);
+    let mut fixture = cluster(2, &volumes);
+    train(&mut fixture, 3);
+    assert_eq!(places(&fixture, TRAIN), ["n0", "n0", "n1"]);
     // With one less there is no room for all, and so for nobody.
-    let mut stage = cluster(2, &volumes[1..]);
-    train(&mut stage, 3);
-    assert_eq!(seats(&stage, TRAIN), 0);
-    stage.see(volume("e", "n1", 10));
-    assert_eq!(places(&stage, TRAIN), ["n0", "n1", "n1"]);
+    let mut fixture = cluster(2, &volumes[1..]);
+    train(&mut fixture, 3);
+    assert_eq!(seats(&fixture, TRAIN), 0);
+    fixture.see(volume("e", "n1", 10));
+    assert_eq!(places(&fixture, TRAIN), ["n0", "n1", "n1"]);
 }
 
 #[tokio::test]
 async fn a_member_with_two_claims_needs_two_volumes_and_the_smallest_that_will_do_is_taken() {
-    let mut stage = cluster(2, &[("a", "n0", 100), ("b", "n1", 50), ("c", "n1", 100)]);
-    stage.show(claim("small", 10), false);
-    stage.show(claim("large", 60), false);
-    stage.see(using(alone("one"), &["small", "large"]));
+    let mut fixture = cluster(2, &[("a", "n0", 100), ("b", "n1", 50), ("c", "n1", 100)]);
+    fixture.show(claim("small", 10), false);
+    fixture.show(claim("large", 60), false);
+    fixture.see(using(alone("one"), &["small", "large"]));
     let name = "team/one.pod";
-    assert_eq!(places(&stage, name), ["n1"]);
-    let chosen = chosen(&stage, name);
+    assert_eq!(places(&fixture, name), ["n1"]);
+    let chosen = chosen(&fixture, name);
     assert_eq!((&*chosen["team/small"], &*chosen["team/large"]), ("b", "c"));
 }
 
 #[tokio::test]
 async fn a_volume_is_given_once() {
-    let mut stage = cluster(1, &[("a", "n0", 10)]);
+    let mut fixture = cluster(1, &[("a", "n0", 10)]);
     for name in ["one", "two"] {
-        stage.show(claim(name, if name == "one" { 10 } else { 5 }), false);
-        stage.show(using(alone(name), &[name]), false);
+        fixture.show(claim(name, if name == "one" { 10 } else { 5 }), false);
+        fixture.show(using(alone(name), &[name]), false);
     }
-    stage.host.run_cycle();
+    fixture.host.run_cycle();
     let held: Vec<&str> = ["one", "two"]
         .into_iter()
-        .filter(|pod| seats(&stage, &format!("team/{pod}.pod")) > 0)
+        .filter(|pod| seats(&fixture, &format!("team/{pod}.pod")) > 0)
         .collect();
     assert_eq!(held.len(), 1, "{held:?}");
     let (first, second) = if held == ["one"] { ("one", "two") } else { ("two", "one") };
     let (gang, other) = (format!("team/{first}.pod"), format!("team/{second}.pod"));
-    assert_eq!(chosen(&stage, &gang)[&format!("team/{first}")], "a");
+    assert_eq!(chosen(&fixture, &gang)[&format!("team/{first}")], "a");
     let size = if first == "one" { 10 } else { 5 };
-    stage.see(kept(volume("a", "n0", 10), first));
-    stage.see(has(claim(first, size), "a"));
-    assert_eq!(assigned_to(&stage, &gang, first).as_deref(), Some("n0"));
-    stage.see(on(using(alone(first), &[first]), "n0"));
-    assert_eq!(seats(&stage, &other), 0);
+    fixture.see(kept(volume("a", "n0", 10), first));
+    fixture.see(has(claim(first, size), "a"));
+    assert_eq!(assigned_to(&fixture, &gang, first).as_deref(), Some("n0"));
+    fixture.see(on(using(alone(first), &[first]), "n0"));
+    assert_eq!(seats(&fixture, &other), 0);
     // The claim keeps it when its pod is gone; it is free when somebody frees it.
-    stage.see_gone(on(using(alone(first), &[first]), "n0"));
-    assert_eq!(seats(&stage, &other), 0, "the volume is another's");
-    stage.see(volume("a", "n0", 10));
-    assert_eq!(seats(&stage, &other), 1);
+    fixture.see_gone(on(using(alone(first), &[first]), "n0"));
+    assert_eq!(seats(&fixture, &other), 0, "the volume is another's");
+    fixture.see(volume("a", "n0", 10));
+    assert_eq!(seats(&fixture, &other), 1);
 }
 
 #[tokio::test]
 async fn volumes_that_do_not_come_are_let_go_and_the_gang_starts_over() {
     let config = Config { volume_binding_timeout: Span::ZERO, ..Config::default() };
-    let mut stage = cluster_with(&config, 2, &[("a", "n0", 10), ("b", "n1", 10)]);
-    train(&mut stage, 2);
-    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
-    stage.host.run_cycle();
-    assert_eq!(stage.phase(TRAIN).map(|phase| matches!(phase, Phase::Running { .. })), Some(false));
+    let mut fixture = cluster_with(&config, 2, &[("a", "n0", 10), ("b", "n1", 10)]);
+    train(&mut fixture, 2);
+    fixture.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
+    fixture.host.run_cycle();
+    assert_eq!(
+        fixture.phase(TRAIN).map(|phase| matches!(phase, Phase::Running { .. })),
+        Some(false)
+    );
     assert!(
-        stage.host.gangs.get(TRAIN).expect("a gang").volume_binding.is_none(),
+        fixture.host.gangs.get(TRAIN).expect("a gang").volume_binding.is_none(),
         "it still waits"
     );
     // Somebody else has one of them by the time it is written down where it goes next: then it takes neither.
-    stage.see(kept(volume("b", "n1", 10), "other"));
-    stage.host.config.volume_binding_timeout = Span::mins(1);
-    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
-    let choosing = stage.host.gangs.get(TRAIN).and_then(|group| group.volume_binding.as_ref());
+    fixture.see(kept(volume("b", "n1", 10), "other"));
+    fixture.host.config.volume_binding_timeout = Span::mins(1);
+    fixture.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
+    let choosing = fixture.host.gangs.get(TRAIN).and_then(|group| group.volume_binding.as_ref());
     assert!(choosing.is_some_and(|choosing| choosing.chosen().is_empty()), "{choosing:?}");
-    stage.host.config.volume_binding_timeout = Span::ZERO;
-    stage.host.run_cycle();
-    assert_eq!(seats(&stage, TRAIN), 0);
+    fixture.host.config.volume_binding_timeout = Span::ZERO;
+    fixture.host.run_cycle();
+    assert_eq!(seats(&fixture, TRAIN), 0);
 }
 
 /// The gang that was written down, with where its members go.
@@ -232,68 +235,69 @@ fn recorded(nodes: &[&str]) -> Value {
 
 #[tokio::test]
 async fn whoever_takes_over_goes_on_with_volumes_that_are_chosen_and_chooses_the_rest() {
-    let mut stage = cluster(4, &[("v1", "n1", 10), ("v2", "n2", 10), ("v4", "n0", 10)]);
+    let mut fixture = cluster(4, &[("v1", "n1", 10), ("v2", "n2", 10), ("v4", "n0", 10)]);
     // The one before had written one of three down, for the last of them.
-    stage.show(kept(volume("v3", "n3", 10), "train-2"), false);
-    stage.show(recorded(&["n1", "n2", "n3"]), false);
-    train(&mut stage, 3);
-    assert_eq!(places(&stage, TRAIN), ["n1", "n2", "n3"]);
-    let chosen = chosen(&stage, TRAIN);
+    fixture.show(kept(volume("v3", "n3", 10), "train-2"), false);
+    fixture.show(recorded(&["n1", "n2", "n3"]), false);
+    train(&mut fixture, 3);
+    assert_eq!(places(&fixture, TRAIN), ["n1", "n2", "n3"]);
+    let chosen = chosen(&fixture, TRAIN);
     let mut taken: Vec<&str> = chosen.values().map(String::as_str).collect();
     taken.sort_unstable();
     assert_eq!(taken, ["v1", "v2"], "{chosen:?}");
     assert!(!chosen.contains_key("team/train-2"), "it has one");
     // Nobody else gets what it will have.
-    stage.show(claim("other", 10), false);
-    stage.show(claim("late", 10), false);
-    stage.see(using(alone("other"), &["other"]));
-    stage.see(using(alone("late"), &["late"]));
-    assert_eq!(places(&stage, "team/other.pod"), ["n0"]);
-    assert_eq!(seats(&stage, "team/late.pod"), 0);
+    fixture.show(claim("other", 10), false);
+    fixture.show(claim("late", 10), false);
+    fixture.see(using(alone("other"), &["other"]));
+    fixture.see(using(alone("late"), &["late"]));
+    assert_eq!(places(&fixture, "team/other.pod"), ["n0"]);
+    assert_eq!(seats(&fixture, "team/late.pod"), 0);
 }
 
 #[tokio::test]
 async fn a_volume_that_several_nodes_reach_is_given_once_too() {
-    let mut stage = cluster(2, &[]);
+    let mut fixture = cluster(2, &[]);
     let wide = |name: &str| {
         let mut wide = volume(name, "n0", 10);
         wide["spec"]["nodeAffinity"] = Value::Null;
         wide
     };
-    stage.show(wide("a"), false);
+    fixture.show(wide("a"), false);
     for name in ["one", "two"] {
-        stage.show(claim(name, 10), false);
-        stage.show(using(alone(name), &[name]), false);
+        fixture.show(claim(name, 10), false);
+        fixture.show(using(alone(name), &[name]), false);
     }
-    stage.host.run_cycle();
-    let count = |stage: &HostFixture| seats(stage, "team/one.pod") + seats(stage, "team/two.pod");
-    assert_eq!(count(&stage), 1, "one volume, two claims");
-    stage.see(wide("b"));
-    assert_eq!(count(&stage), 2);
+    fixture.host.run_cycle();
+    let count =
+        |fixture: &HostFixture| seats(fixture, "team/one.pod") + seats(fixture, "team/two.pod");
+    assert_eq!(count(&fixture), 1, "one volume, two claims");
+    fixture.see(wide("b"));
+    assert_eq!(count(&fixture), 2);
 }
 
 #[tokio::test]
 async fn a_claim_that_would_be_made_is_given_a_volume_that_is_there_first() {
-    let mut stage = cluster(1, &[("a", "n0", 10)]);
+    let mut fixture = cluster(1, &[("a", "n0", 10)]);
     let mut late = class();
     late["provisioner"] = json!("example.com/disks");
-    stage.show(late, false);
-    stage.show(claim("one", 10), false);
-    stage.see(using(alone("one"), &["one"]));
-    assert_eq!(chosen(&stage, "team/one.pod")["team/one"], "a");
-    stage.show(claim("two", 10), false);
-    stage.see(using(alone("two"), &["two"]));
-    assert_eq!(seats(&stage, "team/two.pod"), 1, "it is made where it goes");
-    assert_eq!(chosen(&stage, "team/two.pod"), BTreeMap::new());
+    fixture.show(late, false);
+    fixture.show(claim("one", 10), false);
+    fixture.see(using(alone("one"), &["one"]));
+    assert_eq!(chosen(&fixture, "team/one.pod")["team/one"], "a");
+    fixture.show(claim("two", 10), false);
+    fixture.see(using(alone("two"), &["two"]));
+    assert_eq!(seats(&fixture, "team/two.pod"), 1, "it is made where it goes");
+    assert_eq!(chosen(&fixture, "team/two.pod"), BTreeMap::new());
 }
 
 /// A claim that has a volume which a driver attaches.
-fn attached(stage: &mut HostFixture, name: &str) {
+fn attached(fixture: &mut HostFixture, name: &str) {
     let mut volume = kept(volume(&format!("pv-{name}"), "n0", 10), name);
     volume["spec"]["nodeAffinity"] = Value::Null;
     volume["spec"]["csi"] = json!({"driver": "example.com", "volumeHandle": name});
-    stage.show(volume, false);
-    stage.show(has(claim(name, 10), &format!("pv-{name}")), false);
+    fixture.show(volume, false);
+    fixture.show(has(claim(name, 10), &format!("pv-{name}")), false);
 }
 
 fn limit(node: &str, count: u32) -> Value {
@@ -307,51 +311,51 @@ fn limit(node: &str, count: u32) -> Value {
 
 #[tokio::test]
 async fn a_node_attaches_no_more_volumes_than_it_says() {
-    let mut stage = cluster(2, &[]);
-    stage.show(limit("n0", 2), false);
-    stage.show(limit("n1", 0), false);
-    ["x", "y", "z", "foreign"].iter().for_each(|name| attached(&mut stage, name));
+    let mut fixture = cluster(2, &[]);
+    fixture.show(limit("n0", 2), false);
+    fixture.show(limit("n1", 0), false);
+    ["x", "y", "z", "foreign"].iter().for_each(|name| attached(&mut fixture, name));
     let mut foreign = on(using(alone("foreign"), &["foreign"]), "n0");
     foreign["spec"]["schedulerName"] = json!("other");
-    stage.see(foreign.clone());
-    stage.see(using(alone("x"), &["x"]));
-    assert_eq!(places(&stage, "team/x.pod"), ["n0"]);
-    stage.see(using(alone("y"), &["y"]));
-    assert_eq!(seats(&stage, "team/y.pod"), 0, "two are there");
+    fixture.see(foreign.clone());
+    fixture.see(using(alone("x"), &["x"]));
+    assert_eq!(places(&fixture, "team/x.pod"), ["n0"]);
+    fixture.see(using(alone("y"), &["y"]));
+    assert_eq!(seats(&fixture, "team/y.pod"), 0, "two are there");
     // Another pod of a volume that is there already takes nothing.
-    stage.see(using(alone("again"), &["x"]));
-    assert_eq!(places(&stage, "team/again.pod"), ["n0"]);
-    stage.see_gone(foreign);
-    assert_eq!(places(&stage, "team/y.pod"), ["n0"]);
-    stage.see(using(alone("z"), &["z"]));
-    assert_eq!(seats(&stage, "team/z.pod"), 0);
-    stage.see(limit("n1", 1));
-    assert_eq!(places(&stage, "team/z.pod"), ["n1"]);
+    fixture.see(using(alone("again"), &["x"]));
+    assert_eq!(places(&fixture, "team/again.pod"), ["n0"]);
+    fixture.see_gone(foreign);
+    assert_eq!(places(&fixture, "team/y.pod"), ["n0"]);
+    fixture.see(using(alone("z"), &["z"]));
+    assert_eq!(seats(&fixture, "team/z.pod"), 0);
+    fixture.see(limit("n1", 1));
+    assert_eq!(places(&fixture, "team/z.pod"), ["n1"]);
 }
 
 #[tokio::test]
 async fn a_volume_that_members_share_counts_once_on_each_node() {
-    let mut stage = cluster(1, &[]);
-    stage.show(limit("n0", 3), false);
-    ["data", "train-0", "train-1", "more"].iter().for_each(|name| attached(&mut stage, name));
-    stage.show(job("train", 2), false);
+    let mut fixture = cluster(1, &[]);
+    fixture.show(limit("n0", 3), false);
+    ["data", "train-0", "train-1", "more"].iter().for_each(|name| attached(&mut fixture, name));
+    fixture.show(job("train", 2), false);
     for at in 0..2 {
         let name = format!("train-{at}");
-        stage.show(using(pod(&name, of_job("train")), &["data", &name]), false);
+        fixture.show(using(pod(&name, of_job("train")), &["data", &name]), false);
     }
-    stage.host.run_cycle();
-    assert_eq!(places(&stage, TRAIN), ["n0", "n0"], "two of their own and one for both");
-    stage.see(using(alone("more"), &["more"]));
-    assert_eq!(seats(&stage, "team/more.pod"), 0);
+    fixture.host.run_cycle();
+    assert_eq!(places(&fixture, TRAIN), ["n0", "n0"], "two of their own and one for both");
+    fixture.see(using(alone("more"), &["more"]));
+    assert_eq!(seats(&fixture, "team/more.pod"), 0);
     // With room for two they do not fit, although each of them would.
-    let mut stage = cluster(1, &[]);
-    stage.show(limit("n0", 2), false);
-    ["data", "train-0", "train-1"].iter().for_each(|name| attached(&mut stage, name));
-    stage.show(job("train", 2), false);
+    let mut fixture = cluster(1, &[]);
+    fixture.show(limit("n0", 2), false);
+    ["data", "train-0", "train-1"].iter().for_each(|name| attached(&mut fixture, name));
+    fixture.show(job("train", 2), false);
     for at in 0..2 {
         let name = format!("train-{at}");
-        stage.show(using(pod(&name, of_job("train")), &["data", &name]), false);
+        fixture.show(using(pod(&name, of_job("train")), &["data", &name]), false);
     }
-    stage.host.run_cycle();
-    assert_eq!(seats(&stage, TRAIN), 0);
+    fixture.host.run_cycle();
+    assert_eq!(seats(&fixture, TRAIN), 0);
 }
