@@ -113,6 +113,11 @@ impl Board {
         self.change(|inner| inner.tell(at, FeedChange::Note(said)));
     }
 
+    /// The former name of [`Board::note`], until every crate uses the new one.
+    pub fn say(&self, at: Stamp, note: Note) {
+        self.note(at, note);
+    }
+
     /// One object.
     pub fn get(&self, kind: Kind, name: &str) -> Option<Arc<Value>> {
         self.read(|inner| inner.objects.get(&(kind, name.into())).cloned())
