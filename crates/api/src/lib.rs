@@ -1,33 +1,40 @@
-//! What is spoken outside: Muster's manifests.
+//! Muster's interface to the outside: manifests, CustomResourceDefinitions, other systems' objects, and messages.
 //!
-//! Read in this order: a file becomes a tree that knows its lines (`tree`), a tree is read field by field
-//! (`value`, `fields`), each kind of object says which fields it has (`gang`, `queue`, `pool`, `node`,
-//! `topology`), and in the end all objects are held against each other (`check`). What Kubernetes is told of the
-//! same kinds is in `crd`.
+//! Manifests are read strictly: `yaml` parses a file into values with their lines, `manifest` reads the fields of each
+//! kind, and `read` goes through files and checks all objects against each other. `crd` has the same kinds as
+//! CustomResourceDefinitions.
 //!
-//! What others write is read apart from that and leniently (`foreign`, `json`): pods (`pod`), groups of pods in
-//! other schedulers' words (`dialects`), workloads by their owners (`workloads`), requests for room (`provisioning`), and
-//! gangs made of all that (`assemble`).
+//! Other systems' objects are read leniently (`foreign`): pods (`pod`), groups of pods as other schedulers declare them
+//! (`dialects`), workloads that own pods (`workloads`) and requests for capacity (`provisioning`); `assemble` makes
+//! gangs of all that.
 //!
-//! What is said back goes through `words`, so that every place that shows a verdict shows the same.
+//! `words` has the sentences that users read, so that the same verdict has the same words everywhere.
 //!
-//! Architecture invariant: bad input is a finding with file, line, field and reason, never a panic and never the
-//! end of the reading. There is no client here, no clock and no async runtime; files are read, nothing is written.
+//! Architecture invariant: bad input is a finding with file, line, field and reason, never a panic and never the end of
+//! the reading. There is no client, no clock and no async runtime here; files are read, nothing is written.
 
-pub mod assemble;
-pub mod crd;
-pub mod dialects;
-mod foreign;
-mod manifest;
-pub mod pod;
-pub mod provisioning;
-mod read;
-pub mod words;
-pub mod workloads;
 mod yaml;
 
+mod manifest;
+
+mod read;
+
+pub mod crd;
+
+mod foreign;
+
+pub mod pod;
+
+pub mod dialects;
+pub mod workloads;
+
+pub mod provisioning;
+
+pub mod assemble;
+pub mod words;
+
 pub use crate::foreign::files::foreign;
-pub use crate::manifest::gang::gang_spec::{Care, GangManifest, RunSpec, Template};
+pub use crate::manifest::gang::gang_spec::{GangManifest, RunPolicy, RunSpec, Template};
 pub use crate::manifest::pool::pool_spec::PoolManifest;
 pub use crate::manifest::pool::provider::{
     AUTOSCALER_CLASS, Autoscaler, Karpenter, NodeClassRef, Provider,

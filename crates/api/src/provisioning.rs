@@ -1,8 +1,8 @@
-//! ProvisioningRequests: room that somebody asks for before there are pods to fill it.
+//! ProvisioningRequests: requests for capacity before the pods that will use it exist.
 //!
-//! The kind is `autoscaling.x-k8s.io/v1`. A request names templates of pods and how many of each; whoever serves its
-//! class gets the room and says so in its conditions. Templates are objects of their own, and are read when they are
-//! there. Only what is said is read here: who serves whom, and what becomes of it, is the host's.
+//! The kind is `autoscaling.x-k8s.io/v1`. A request names pod templates and the number of pods of each; the server of
+//! its class provides the capacity and reports it in its conditions. Templates are objects of their own, and are read
+//! when they exist. This module only parses requests; the host decides which ones to serve, and what happens to them.
 
 use std::collections::BTreeMap;
 
@@ -15,29 +15,30 @@ use crate::workloads::kind::WorkloadRole;
 /// The class that Muster serves.
 pub const CLASS: &str = "gang.muster.sh";
 
-/// What pods say that come to take the room of a request: its name, today and formerly.
+/// The annotation of pods that consume the capacity of a request, with the request's name; the current key and the
+/// former one.
 const CONSUMES: [&str; 2] = [
     "autoscaling.x-k8s.io/consume-provisioning-request",
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 ];
-/// For how many seconds a request is worth serving.
+/// The parameter that gives the number of seconds for which a request is valid.
 const VALID: &str = "ValidUntilSeconds";
 
-/// Pods of one template that a request asks room for.
+/// Pods of one template.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodSet {
     /// The template's name, in the request's namespace.
     pub template: String,
-    /// How many.
+    /// The number of pods.
     pub count: u32,
 }
 
-/// What a request asks for.
+/// The content of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Asked {
-    /// Room for these, all together.
+pub struct RequestSpec {
+    /// Pods for which capacity is requested, all together.
     pub pod_sets: Vec<PodSet>,
-    /// After how long nobody wants it any more.
+    /// How long the request is valid.
     pub valid_for: Option<Span>,
 }
 
@@ -46,17 +47,17 @@ pub fn class_of(request: &Value) -> Option<&str> {
     request.pointer("/spec/provisioningClassName")?.as_str()
 }
 
-/// The request whose room a pod comes to take.
+/// The request whose capacity a pod consumes.
 pub fn consumes(annotations: &BTreeMap<String, String>) -> Option<&str> {
     let names = CONSUMES.iter().filter_map(|key| annotations.get(*key));
     names.map(String::as_str).find(|name| !name.is_empty())
 }
 
-/// What a request asks for, or what is wrong with it.
+/// Parses a request.
 ///
 /// # Errors
-/// With a finding for every field that cannot be used.
-pub fn asked(request: &Value) -> Result<Asked, Vec<String>> {
+/// A finding for every invalid field.
+pub fn parse_request(request: &Value) -> Result<RequestSpec, Vec<String>> {
     let findings = Findings::default();
     let root = Json::root(request, &findings);
     let spec = root.need("spec");
@@ -74,10 +75,10 @@ pub fn asked(request: &Value) -> Result<Asked, Vec<String>> {
         }
         seconds.map(Span::secs)
     });
-    findings.settle(Asked { pod_sets, valid_for })
+    findings.settle(RequestSpec { pod_sets, valid_for })
 }
 
-/// A year: whoever waits longer does not care.
+/// The longest validity: a year.
 const MAX_SECONDS: u64 = 365 * 24 * 3_600;
 
 fn pod_set(set: &Json<'_>) -> Option<PodSet> {
@@ -95,10 +96,10 @@ fn pod_set(set: &Json<'_>) -> Option<PodSet> {
     Some(PodSet { template: template?.to_owned(), count: count? })
 }
 
-/// Pods of a template, given the PodTemplate object, as a role of a gang.
+/// A pod set with its PodTemplate object as a role of a gang.
 ///
 /// # Errors
-/// With a finding for every field that cannot be used.
+/// A finding for every invalid field.
 pub fn role(set: &PodSet, pod_template: &Value) -> Result<WorkloadRole, Vec<String>> {
     let findings = Findings::default();
     let object = Json::root(pod_template, &findings);
@@ -120,19 +121,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_read() {
+    fn request_is_parsed() {
         let sets = json!([{"podTemplateRef": {"name": "a"}, "count": 4}, {"podTemplateRef": {"name": "b"}, "count": 1}]);
         let read = request(&sets, &json!({"ValidUntilSeconds": "90", "other": "x"}));
         assert_eq!(class_of(&read), Some("gang.muster.sh"));
-        let asked = asked(&read).expect("a good request");
+        let parsed = parse_request(&read).expect("a good request");
         let sets: Vec<(&str, u32)> =
-            asked.pod_sets.iter().map(|set| (&*set.template, set.count)).collect();
+            parsed.pod_sets.iter().map(|set| (&*set.template, set.count)).collect();
         assert_eq!(sets, [("a", 4), ("b", 1)]);
-        assert_eq!(asked.valid_for, Some(Span::secs(90)));
+        assert_eq!(parsed.valid_for, Some(Span::secs(90)));
     }
 
     #[test]
-    fn what_cannot_be_served_is_said() {
+    fn invalid_requests_are_reported() {
         let cases = [
             (json!([]), json!({}), "spec.podSets: must name one template at least"),
             (
@@ -153,12 +154,12 @@ mod tests {
             ),
         ];
         for (sets, parameters, finding) in cases {
-            assert_eq!(asked(&request(&sets, &parameters)), Err(vec![finding.to_owned()]));
+            assert_eq!(parse_request(&request(&sets, &parameters)), Err(vec![finding.to_owned()]));
         }
     }
 
     #[test]
-    fn a_template_is_read_as_a_pod_is() {
+    fn pod_template_is_parsed_like_a_pod() {
         let set = PodSet { template: "a".to_owned(), count: 2 };
         let role = |template: Value| role(&set, &json!({"template": template}));
         let good = role(
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_say_whose_room_they_take_in_old_words_and_new() {
+    fn pods_name_their_request_under_the_old_key_and_the_new() {
         for key in CONSUMES {
             let marks = BTreeMap::from([(key.to_owned(), "train".to_owned())]);
             assert_eq!(consumes(&marks), Some("train"));

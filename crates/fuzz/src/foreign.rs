@@ -139,11 +139,11 @@ fn read_as_pod(
     let gpus = GpuNames::default();
     let Ok(pod) = PodSpec::read(&object["spec"], "spec") else { return };
     if let Some(group) = dialects::group_of(labels, annotations, &pod, "ns") {
-        let _ = dialects::joined(&group, annotations);
+        let _ = dialects::merged_groups(&group, annotations);
         let _ = dialects::terms_of(&group, object, &gpus);
     }
     let _ = (pod.request(annotations, &gpus), pod.constraints(), pod.host_ports(), pod.claims("p"));
-    let _ = (pod.alone_per(labels, "ns"), pod.minds_neighbours(labels, "ns"));
+    let _ = (pod.self_anti_affinity_key(labels, "ns"), pod.has_other_inter_pod_rules(labels, "ns"));
     let _ = workloads::run_of(object);
 }
 
@@ -176,8 +176,8 @@ fn read_as_workload(object: &Value, labels: &BTreeMap<String, String>) {
 
 fn read_as_request(object: &Value, annotations: &BTreeMap<String, String>) {
     let _ = (provisioning::class_of(object), provisioning::consumes(annotations));
-    let Ok(asked) = provisioning::asked(object) else { return };
-    for set in &asked.pod_sets {
+    let Ok(parsed) = provisioning::parse_request(object) else { return };
+    for set in &parsed.pod_sets {
         let _ = provisioning::role(set, object);
     }
 }

@@ -1,11 +1,11 @@
-//! What time it is for the World, by the clock that both hosts share.
+//! The clock of the World, which both hosts share.
 
 use std::time::Duration;
 
 use muster_clock::SteadyClock;
 use muster_core::time::Time;
 
-/// How long the wall clock must tell another time before it is believed.
+/// How long the wall clock must deviate before the deviation is taken as a correction.
 const BELIEVED_AFTER: Duration = Duration::from_secs(60);
 
 /// The host's clock.
@@ -22,7 +22,7 @@ impl Clock {
         self.0.now()
     }
 
-    /// Whether the wall clock has told another time for so long that everything is to be counted anew by it.
+    /// Whether the wall clock was corrected, so that the World must be rebuilt with the new time.
     pub(crate) fn is_wrong(&mut self) -> bool {
         self.0.is_wrong()
     }

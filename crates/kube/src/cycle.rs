@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::api::watch::watches::{Watches, Which};
-use crate::cache::cluster_cache::Touched;
-use crate::cache::watched_objects::CLAIMS;
+use crate::api::discovery::{Served, Sought};
+use crate::api::watch::watches::{ObjectKind, Watches};
+use crate::cache::cluster_cache::ObservedChanges;
+use crate::cache::watched_objects::NODE_CLAIMS;
 use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::features::Feature;
 use crate::host::Host;
-use crate::recover::quarantine::Subject;
-use crate::run::{Served, Sought};
+use crate::recover::quarantine::WorkItem;
 
 /// The longest pause between two cycles: clocks are compared and deadlines checked at least so often.
 const CYCLE_INTERVAL_MAX: Duration = Duration::from_secs(10);
@@ -33,18 +33,18 @@ impl Host {
         let missing = self.sources.missing().into_iter();
         let mut sought: Vec<Sought> = missing.map(|(of, wanted)| (Some(of), wanted)).collect();
         let has_rights = !self.config.disabled.has(Feature::Karpenter);
-        sought.extend((!self.cache.has_claims && has_rights).then_some((None, CLAIMS)));
+        sought.extend((!self.cache.has_claims && has_rights).then_some((None, NODE_CLAIMS)));
         sought
     }
 
     /// Starts to watch kinds that the API server serves now.
     pub(crate) fn watch(&mut self, served: Served, watches: &mut Watches) {
-        for (interest, kind) in served {
-            match interest {
-                Some(interest) => {
-                    let source = self.sources.add(interest, kind, watches);
+        for (kind_role, kind) in served {
+            match kind_role {
+                Some(kind_role) => {
+                    let source = self.sources.add(kind_role, kind, watches);
                     source.into_iter().for_each(|source| {
-                        self.cache.add(source, !interest.is_needed_by_all());
+                        self.cache.add(source, !kind_role.is_needed_by_all());
                     });
                 }
                 None => {
@@ -58,9 +58,9 @@ impl Host {
     /// Logs which kinds cannot be listed: nothing else shows why gangs wait for them.
     pub(crate) fn warn_of_unlisted(&mut self) {
         for source in self.cache.overdue(Instant::now()) {
-            let interest = self.sources.interest(source);
-            let Some(kind) = self.sources.resource(interest) else { continue };
-            let all = interest.is_needed_by_all();
+            let kind_role = self.sources.role_of(source);
+            let Some(kind) = self.sources.resource(kind_role) else { continue };
+            let all = kind_role.is_needed_by_all();
             tracing::error!(
                 kind = kind.plural,
                 group = kind.group,
@@ -71,44 +71,46 @@ impl Host {
     }
 
     /// Applies observed changes. Before the World is built there is nothing to update: it is built from all objects.
-    pub(crate) fn observe(&mut self, mut touched: Touched) {
-        for (which, left) in std::mem::take(&mut touched.left_out) {
-            self.leave_out(which, &left);
+    pub(crate) fn observe(&mut self, mut touched: ObservedChanges) {
+        for (which, left) in std::mem::take(&mut touched.omitted) {
+            self.record_omission(which, &left);
         }
+        touched.others.iter().for_each(|(of, moved)| {
+            self.omitted_objects.forget(ObjectKind::Other(*of), &moved.key)
+        });
         touched
-            .others
+            .pods
             .iter()
-            .for_each(|(of, moved)| self.omitted_objects.forget(Which::Other(*of), &moved.key));
-        touched.pods.iter().for_each(|moved| self.omitted_objects.forget(Which::Pod, &moved.key));
+            .for_each(|moved| self.omitted_objects.forget(ObjectKind::Pod, &moved.key));
         if !self.world.is_synced() {
             return;
         }
         for (source, moved) in &touched.others {
-            let interest = self.sources.interest(*source);
-            if self.handles(Subject::Object(interest, moved.key.clone())) {
+            let kind_role = self.sources.role_of(*source);
+            if self.begin_item(WorkItem::Object(kind_role, moved.key.clone())) {
                 self.observe_object(*source, moved);
             }
         }
         for moved in &touched.claims {
-            if self.handles(Subject::Claim(moved.key.clone())) {
+            if self.begin_item(WorkItem::Claim(moved.key.clone())) {
                 self.observe_node_claim(moved);
             }
         }
         for moved in &touched.nodes {
-            if self.handles(Subject::Node(moved.key.clone())) {
+            if self.begin_item(WorkItem::Node(moved.key.clone())) {
                 self.node_may_invalidate(moved);
             }
         }
-        self.subject = None;
+        self.current_item = None;
         let gone = touched.nodes.iter().filter(|moved| moved.is.is_none());
-        gone.for_each(|moved| self.node_is_replaced(moved));
+        gone.for_each(|moved| self.observe_replaced_node(moved));
         self.dirty.nodes.extend(touched.nodes.into_iter().map(|moved| moved.key));
         for moved in &touched.pods {
-            if self.handles(Subject::Pod(moved.key.clone())) {
+            if self.begin_item(WorkItem::Pod(moved.key.clone())) {
                 self.observe_pod(moved);
             }
         }
-        self.subject = None;
+        self.current_item = None;
     }
 
     /// Runs one cycle: reconciles everything that has changed, plans, and writes what changed of it.
@@ -122,7 +124,7 @@ impl Host {
         self.decide_if_changed();
         self.clean_up_issued_requests();
         self.decide_if_changed();
-        self.settle_requests();
+        self.close_consumed_requests();
         // Gangs that the planner stopped need not wait for another change.
         self.reconcile_dirty(&mut attempts);
         self.write_statuses();
@@ -140,7 +142,7 @@ impl Host {
     fn expire_deadlines(&mut self) {
         let now = self.now();
         self.world_changed |= self.wake.is_some_and(|wake| wake <= now);
-        self.retry_left_out();
+        self.retry_quarantined();
         self.expire_volume_binding();
         self.expire_external_binding();
         self.expire_binding();
@@ -170,7 +172,7 @@ impl Host {
         }
         self.write_verdicts();
         self.write_supply_status();
-        self.write_idle();
+        self.write_idle_since();
         self.write_learned_state();
     }
 
@@ -178,11 +180,11 @@ impl Host {
     fn reconcile_dirty(&mut self, attempts: &mut BTreeMap<Arc<str>, u32>) {
         while !self.dirty.nodes.is_empty() || !self.dirty.gangs.is_empty() {
             for node in std::mem::take(&mut self.dirty.nodes) {
-                if self.handles(Subject::Node(node.clone())) {
+                if self.begin_item(WorkItem::Node(node.clone())) {
                     self.reconcile_node(&node);
                 }
             }
-            self.subject = None;
+            self.current_item = None;
             let gangs = std::mem::take(&mut self.dirty.gangs);
             if !gangs.is_empty() {
                 self.reconcile_excess_usage();
@@ -191,13 +193,13 @@ impl Host {
                 let count = attempts.entry(gang.clone()).or_default();
                 *count += 1;
                 self.unplanned.insert(gang.clone());
-                self.subject = Some(Subject::Gang(gang.clone()));
+                self.current_item = Some(WorkItem::Gang(gang.clone()));
                 match *count {
                     ..=ATTEMPTS_MAX => self.reconcile_gang(&gang),
                     _ => self.requeue_after(&gang),
                 }
             }
-            self.subject = None;
+            self.current_item = None;
             self.refresh_node_tokens();
             self.decide_if_changed();
         }
@@ -247,7 +249,7 @@ impl Host {
             None if self.has_deferred_writes => CYCLE_INTERVAL_MAX / 4,
             None => CYCLE_INTERVAL_MAX,
         };
-        let retried = self.quarantine.wait(Instant::now()).unwrap_or(most);
+        let retried = self.quarantine.time_to_next_retry(Instant::now()).unwrap_or(most);
         due.unwrap_or(most).min(most).min(retried)
     }
 }

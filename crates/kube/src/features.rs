@@ -1,7 +1,7 @@
-//! What the controller may do beside binding pods: each feature needs rights of its own, and can be switched off with them.
+//! Features beside binding pods: each needs RBAC rules of its own, and can be disabled together with them.
 //!
-//! The chart leaves the rules of a feature out of the ClusterRole and tells the controller, which then does not try what it
-//! may not do, and says so on the gangs and pools that need it.
+//! The chart leaves the rules of a disabled feature out of the ClusterRole and passes `--disable` to the controller. The
+//! controller then does not try what it has no rights for, and reports it on the gangs and pools that need the feature.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,15 +12,15 @@ use std::fmt;
 pub enum Feature {
     /// Create the members of Gangs that have templates (`pods: create`)
     Templates,
-    /// Lift the scheduling gate `muster.sh/gang`, and keep evicted pods from counting as failures of Jobs (`pods: patch`)
+    /// Remove the scheduling gate `muster.sh/gang`, and keep evicted pods from counting as failures of Jobs (`pods: patch`)
     Gates,
     /// Unsuspend Jobs when there is room, and suspend them again (`jobs: get, patch`)
     SuspendedJobs,
     /// Choose volumes for claims that wait for their pod (`persistentvolumes: get, patch`, `persistentvolumeclaims: patch`)
     Volumes,
-    /// Buy nodes of Karpenter (`nodeclaims: list, watch, create, delete`)
+    /// Buy nodes through Karpenter (`nodeclaims: list, watch, create, delete`)
     Karpenter,
-    /// Ask an autoscaler for nodes by ProvisioningRequests (`provisioningrequests, podtemplates: create, delete`)
+    /// Request nodes of an autoscaler by ProvisioningRequests (`provisioningrequests, podtemplates: create, delete`)
     Autoscaler,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Feature {
     }
 }
 
-/// Which features are off. None by default.
+/// The features that are off; none by default.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Disabled(BTreeSet<Feature>);
 

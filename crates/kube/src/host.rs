@@ -24,8 +24,9 @@ use crate::api::writer::ApiWriter;
 use crate::cache::cluster_cache::ClusterCache;
 use crate::cache::kinds::KindRole;
 use crate::cache::node_usage::ExcessUsage;
-use crate::cache::watched_objects::{KnownPool, Sources};
+use crate::cache::watched_objects::Sources;
 use crate::clock::Clock;
+use crate::config::Config;
 use crate::constraints::index::ConstraintIndex;
 use crate::effects::ordered::OrderedWrites;
 use crate::effects::outcome::Outcome;
@@ -33,12 +34,12 @@ use crate::gang::registry::GangRegistry;
 use crate::gang::tenancy::namespace_limits::NamespaceGangCounts;
 use crate::provision::idle_nodes::IdleNodes;
 use crate::provision::node_claim_create::PendingClaims;
+use crate::provision::pools::DeclaredPool;
 use crate::provision::requests_issued::registry::IssuedRequests;
 use crate::provision::requests_served::registry::ServedRequests;
 use crate::recover::learned::LearnedState;
-use crate::recover::quarantine::{Quarantine, Subject};
-use crate::run::Config;
-use crate::status::accepted::Refused;
+use crate::recover::quarantine::{Quarantine, WorkItem};
+use crate::status::accepted::RejectedObjects;
 use crate::status::events::EventRecorder;
 use crate::status::gang::WrittenStatus;
 use crate::status::omitted_objects::OmittedObjects;
@@ -58,8 +59,8 @@ pub(crate) struct Host {
     pub(crate) sources: Sources,
     pub(crate) world: World,
     pub(crate) policy: Policy,
-    pub(crate) pools: BTreeMap<Arc<str>, KnownPool>,
-    pub(crate) rejected_objects: Refused,
+    pub(crate) pools: BTreeMap<Arc<str>, DeclaredPool>,
+    pub(crate) rejected_objects: RejectedObjects,
     /// Objects that are omitted.
     pub(crate) omitted_objects: OmittedObjects,
     pub(crate) gangs: GangRegistry,
@@ -91,7 +92,7 @@ pub(crate) struct Host {
     /// Objects that are not handled because they make the host panic.
     pub(crate) quarantine: Quarantine,
     /// The object that is being handled, which a panic is attributed to.
-    pub(crate) subject: Option<Subject>,
+    pub(crate) current_item: Option<WorkItem>,
     /// Gangs reconciled since the planner last returned.
     pub(crate) unplanned: BTreeSet<Arc<str>>,
     /// Gangs reconciled too often in one cycle, which are requeued after a while.
@@ -130,7 +131,7 @@ impl Host {
             world: World::new(Levels::default()),
             policy: config.policy.clone(),
             pools: BTreeMap::new(),
-            rejected_objects: Refused::new(),
+            rejected_objects: RejectedObjects::new(),
             omitted_objects: OmittedObjects::default(),
             gangs: GangRegistry::default(),
             constraints: ConstraintIndex::default(),
@@ -151,7 +152,7 @@ impl Host {
             gang_counts: NamespaceGangCounts::default(),
             dirty: Dirty::default(),
             quarantine: Quarantine::default(),
-            subject: None,
+            current_item: None,
             unplanned: BTreeSet::new(),
             requeued: BTreeSet::new(),
             events: EventRecorder::new(writer.client.clone(), identity),
@@ -180,7 +181,7 @@ impl Host {
             Ok(()) => {
                 self.world_changed = true;
                 if event.tells_of_offerings() {
-                    self.supply_status.is_news();
+                    self.supply_status.write_soon();
                 }
                 true
             }
@@ -192,8 +193,8 @@ impl Host {
     }
 
     /// The API of a cluster-wide kind, if the API server serves it.
-    pub(crate) fn api(&self, interest: KindRole) -> Option<Api<DynamicObject>> {
-        let kind = self.sources.resource(interest)?;
+    pub(crate) fn api(&self, kind_role: KindRole) -> Option<Api<DynamicObject>> {
+        let kind = self.sources.resource(kind_role)?;
         Some(Api::all_with(self.writer.client.clone(), kind))
     }
 }

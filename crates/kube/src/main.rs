@@ -17,30 +17,30 @@ use tracing_subscriber::EnvFilter;
 
 /// Schedule and provision gangs on Kubernetes.
 ///
-/// Pods that name Muster as their scheduler are bound gang by gang: all members together, or none. Pods of other
-/// schedulers that have its gate are let go in the same way. Where Pools allow, the nodes a gang lacks are asked of
-/// Karpenter or of an autoscaler, all together, and used only when every one of them is ready.
+/// Pods whose schedulerName is Muster's are bound gang by gang: all members together, or none. Pods of other schedulers
+/// that have Muster's scheduling gate are ungated in the same way. Where Pools allow it, Muster requests the nodes that a
+/// gang lacks from Karpenter or from an autoscaler, all together, and uses them only when every one of them is ready.
 #[derive(Parser)]
 #[command(version, max_term_width = 120)]
 struct Args {
-    /// Bind pods that ask for this scheduler; may be repeated. Who names others and wants muster too names it as well
+    /// Bind pods with this schedulerName; may be repeated, and replaces the default
     #[arg(long, value_name = "NAME", default_values_t = ["muster".to_owned()])]
     scheduler_name: Vec<String>,
-    /// A resource that is GPUs although its name does not end in /gpu; may be repeated
+    /// Count this resource as GPUs although its name does not end in /gpu; may be repeated
     #[arg(long, value_name = "NAME")]
     gpu_resource: Vec<String>,
-    /// How gangs are ordered: muster, fifo, easy, fair and others (see `muster simulate --help`)
+    /// The order of waiting gangs: muster, fifo, easy, fair and others (see `muster simulate --help`)
     #[arg(long, value_name = "NAME", default_value = "muster")]
     policy: String,
     #[arg(long, value_name = "NAME=VALUE", help = settings())]
     set: Vec<String>,
-    /// Muster's own namespace: of the lease that says which replica acts, and of requests to autoscalers
+    /// The namespace of the leader election Lease and of Muster's ProvisioningRequests
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", default_value = "muster-system")]
     namespace: String,
-    /// What this replica is called in the lease, with a random part behind it that no other process has
+    /// The holder identity of this replica in the Lease; a random part is appended
     #[arg(long, value_name = "NAME", env = "POD_NAME")]
     identity: Option<String>,
-    /// Elect one leader among the replicas by a Lease; without it there must be one replica only
+    /// Elect one leader among the replicas by a Lease; if false, there must be only one replica
     #[arg(
         long,
         value_name = "BOOL",
@@ -51,10 +51,10 @@ struct Args {
         action = ArgAction::Set
     )]
     leader_elect: bool,
-    /// Another replica takes over when the leader has not renewed the lease for this long
+    /// Another replica becomes the leader when the Lease was not renewed for this long
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = at_least::<2>)]
     lease_duration: Span,
-    /// The leader resigns and exits when its decision loop has made no progress for this long
+    /// The leader exits and lets the Lease expire when its decision loop has made no progress for this long
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = at_least::<15>)]
     stall_timeout: Span,
     /// A gang starts over when its volumes are not bound within this time
@@ -70,24 +70,23 @@ struct Args {
     /// Capacity booked by a ProvisioningRequest is kept for its pods for this long
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = at_least::<1>)]
     booking_ttl: Span,
-    /// Believe the annotation muster.sh/user: an admission policy stamps it with the user that creates an object, and
-    /// keeps others from writing it. Without this a gang counts for its namespace in `userLimit`
+    /// Trust the annotation muster.sh/user: an admission policy sets it to the user that creates an object, and keeps
+    /// others from writing it. Without this, `userLimit` counts a gang for its namespace
     #[arg(long)]
     trust_user_annotation: bool,
-    /// The most members that one gang may have; a gang of more is told so and not planned
+    /// The most members that one gang may have; a larger gang is not planned, and its status says so
     #[arg(long, value_name = "COUNT", default_value_t = MAX_GANG_MEMBERS, value_parser = clap::value_parser!(u32).range(1..))]
     max_gang_members: u32,
     /// The most gangs of one namespace that are planned at one time; the others wait for them, the oldest first
     #[arg(long, value_name = "COUNT", default_value_t = MAX_GANGS_PER_NAMESPACE, value_parser = clap::value_parser!(u32).range(1..))]
     max_gangs_per_namespace: u32,
-    /// An object is left out, with an Event that says so, when the fields that Muster reads of it are larger than this
+    /// Ignore an object, with an Event on it, when the fields that Muster reads are larger than this
     #[arg(long, value_name = "SIZE", default_value = "128Ki", value_parser = size)]
     max_object_size: usize,
-    /// The newest objects of a namespace are left out, with Events that say so, when what Muster keeps of all of them takes
-    /// more memory than this
+    /// Ignore the newest objects of a namespace, with Events on them, when its objects take more memory than this
     #[arg(long, value_name = "SIZE", default_value = "64Mi", value_parser = size)]
     max_namespace_memory: usize,
-    /// A feature that is off, because this controller has no rights for it; may be repeated
+    /// Disable a feature that this controller has no rights for; may be repeated
     #[arg(long, value_name = "FEATURE")]
     disable: Vec<Feature>,
     /// A fault to inject, for tests
@@ -96,14 +95,14 @@ struct Args {
     fault: Vec<muster_kube::Fault>,
 }
 
-/// Bytes, at least a kilobyte of them.
+/// A size in bytes, at least one kibibyte.
 fn size(text: &str) -> Result<usize, String> {
     let size: Quantity = text.parse().map_err(|why: QuantityError| why.to_string())?;
     let bytes = size.ceil_units().and_then(|bytes| usize::try_from(bytes).ok());
     bytes.filter(|bytes| *bytes >= 1_024).ok_or_else(|| "must be 1Ki at least".to_owned())
 }
 
-/// A duration such as `90s` or `2m`, of at least so many seconds. No timeout needs more than a year.
+/// A duration such as `90s` or `2m`, of at least `SECONDS`. No timeout needs more than a year.
 fn at_least<const SECONDS: u64>(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|why: SpanError| why.to_string())?;
     match span {
@@ -116,14 +115,14 @@ fn at_least<const SECONDS: u64>(text: &str) -> Result<Span, String> {
 const YEAR: Span = Span::mins(365 * 24 * 60);
 
 fn settings() -> String {
-    format!("A setting of the policy; may be repeated:\n{}", Policy::settings())
+    format!("Change a setting of the policy; may be repeated:\n{}", Policy::settings())
 }
 
-/// The server ends a watch after 290 seconds at most; who is silent for longer is not there any more.
-const SILENT: Duration = Duration::from_secs(330);
+/// The server ends a watch after 290 seconds at most; a connection that is silent for longer is broken.
+const READ_TIMEOUT: Duration = Duration::from_secs(330);
 
-/// What is logged by whom, as `MUSTER_LOG` says. The client logs whole answers that it cannot read, in which tenants' environment
-/// variables stand: never below an error, whatever is asked for.
+/// The log filter from `MUSTER_LOG`. The client logs whole answers that it cannot read, which contain tenants' environment
+/// variables: of the client only errors are logged, whatever `MUSTER_LOG` says.
 fn filter() -> EnvFilter {
     let filter = EnvFilter::try_from_env("MUSTER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     filter.add_directive("kube_client::client=error".parse().expect("a directive"))
@@ -137,7 +136,7 @@ fn main() -> ExitCode {
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            tracing::error!(%error, "no threads can be started");
+            tracing::error!(%error, "cannot start threads");
             return ExitCode::FAILURE;
         }
     };
@@ -153,15 +152,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// One for the decision loop, and at least one for all that is asked of the API server meanwhile.
+/// One thread for the decision loop, and at least one for requests to the API server meanwhile.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
 }
 
-/// Why there is nothing to run.
+/// Why the controller exits with a failure.
 #[derive(Debug, thiserror::Error)]
-enum Failed {
-    #[error("the cluster cannot be found: {}", with_causes(.0))]
+enum ControllerError {
+    #[error("no cluster configuration was found: {}", with_causes(.0))]
     NoConfig(kube::config::InferConfigError),
     #[error("--policy {0}: {1}")]
     Policy(String, String),
@@ -169,45 +168,48 @@ enum Failed {
     Setting(String),
     #[error(transparent)]
     Host(#[from] HostError),
-    #[error("signals cannot be listened to: {0}")]
+    #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
 }
 
-async fn serve(args: Args) -> Result<(), Failed> {
+async fn serve(args: Args) -> Result<(), ControllerError> {
     let config = config(&args)?;
-    let mut cluster = kube::Config::infer().await.map_err(Failed::NoConfig)?;
-    // Whoever asks asks again, at its own pace and only as long as it may: not whoever carries the question.
+    let mut cluster = kube::Config::infer().await.map_err(ControllerError::NoConfig)?;
+    // Callers retry at their own pace and only while they lead; the client must not retry for them.
     cluster.default_retry = false;
-    cluster.read_timeout = Some(SILENT);
-    let mut end = signal(SignalKind::terminate()).map_err(Failed::Signals)?;
-    let mut stop = signal(SignalKind::interrupt()).map_err(Failed::Signals)?;
+    cluster.read_timeout = Some(READ_TIMEOUT);
+    let mut terminate = signal(SignalKind::terminate()).map_err(ControllerError::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(ControllerError::Signals)?;
     let shutdown = async move {
         tokio::select! {
-            _ = end.recv() => {}
-            _ = stop.recv() => {}
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
-        tracing::info!("told to end");
+        tracing::info!("shutting down");
     };
     run(cluster, config, shutdown).await?;
     Ok(())
 }
 
-fn config(args: &Args) -> Result<Config, Failed> {
+fn config(args: &Args) -> Result<Config, ControllerError> {
     let order: Result<QueueOrder, String> = args.policy.parse();
-    let order = order.map_err(|error| Failed::Policy(args.policy.clone(), error))?;
+    let order = order.map_err(|error| ControllerError::Policy(args.policy.clone(), error))?;
     let mut policy = Policy { order, ..Config::policy() };
-    args.set.iter().try_for_each(|setting| policy.set(setting)).map_err(Failed::Setting)?;
-    let identity = lease::unique(args.identity.as_deref());
-    let mut terms = lease::LeaseConfig::new(&args.namespace, identity);
-    terms.stall = Duration::from_millis(args.stall_timeout.0);
-    terms.duration = Duration::from_millis(args.lease_duration.0);
-    terms.every = terms.duration / 5;
+    args.set
+        .iter()
+        .try_for_each(|setting| policy.set(setting))
+        .map_err(ControllerError::Setting)?;
+    let identity = lease::unique_identity(args.identity.as_deref());
+    let mut lease = lease::LeaseConfig::new(&args.namespace, identity);
+    lease.stall_timeout = Duration::from_millis(args.stall_timeout.0);
+    lease.duration = Duration::from_millis(args.lease_duration.0);
+    lease.retry_period = lease.duration / 5;
     Ok(Config {
         scheduler_names: args.scheduler_name.clone(),
         gpus: GpuNames { others: args.gpu_resource.iter().cloned().collect() },
         policy,
         namespace: args.namespace.clone(),
-        lease: args.leader_elect.then_some(terms),
+        lease: args.leader_elect.then_some(lease),
         volume_binding_timeout: args.volume_binding_timeout,
         bind_timeout: args.bind_timeout,
         handover_timeout: args.handover_timeout,

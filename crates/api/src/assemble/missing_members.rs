@@ -1,28 +1,28 @@
-//! Members that do not exist and have no template.
+//! Adds members that do not exist and have no template.
 
 use muster_core::constraint::{Constraints, Toleration};
 use muster_core::device::{GpuRequest, WHOLE};
 use muster_core::gang::Request;
 use muster_core::resource::CPU;
 
-use crate::assemble::gang::Unassembled;
+use crate::assemble::gang::AssembleError;
 use crate::assemble::roles::{Role, all, largest};
-use crate::dialects::terms::Terms;
+use crate::dialects::Terms;
 use crate::foreign::json::MAX_MEMBERS;
 use crate::pod::totals::Totals;
 
-/// What members are called of whom only their sum is known.
+/// The role name of members of which only the total request is known.
 const REST: &str = "rest";
 const PODS: &str = "pods";
 
-/// Adds the members the group's minimum speaks of beyond those known: like those that exist, or, where the group
-/// says what all take together and that is something else, each an equal part of what is left of it.
+/// Adds the members that the group's minimum requires beyond the known ones. They are like those that exist, or, where
+/// `minResources` asks for something else, each takes an equal part of what is left of it.
 pub(crate) fn fill_up(
     roles: &mut Vec<Role>,
     terms: &Terms,
     exist: usize,
-) -> Result<(), Unassembled> {
-    let (mut strangers, mut stranger) = (0, REST);
+) -> Result<(), AssembleError> {
+    let (mut unseen, mut stranger) = (0, REST);
     for (role, min) in &terms.min_by_role {
         let mine = roles.iter().filter(|known| *known.name == **role);
         let short =
@@ -30,35 +30,35 @@ pub(crate) fn fill_up(
         match roles.iter_mut().find(|known| *known.name == **role) {
             Some(role) => role.grow(short),
             None if short > 0 => {
-                stranger = if strangers == 0 { role } else { REST };
-                strangers += short;
+                stranger = if unseen == 0 { role } else { REST };
+                unseen += short;
             }
             None => {}
         }
     }
     let needed = terms.min.unwrap_or(0).max(terms.total.unwrap_or(0));
     let known = all(roles);
-    let missing = needed.saturating_sub(known).max(strangers);
+    let missing = needed.saturating_sub(known).max(unseen);
     if missing == 0 && known > 0 {
         return Ok(());
     }
     let left = left_of(roles, terms, |role| role.count);
-    // Those of a role nobody has seen are like nobody that exists.
-    let like = strangers == 0;
+    // Members of a role that has no existing member yet are unlike those that exist.
+    let like = unseen == 0;
     match (largest(roles), left) {
         (Some(role), None) if like => role.grow(missing),
         (Some(role), Some(left)) if like && accounts_for(&role.request, missing, left.clone()) => {
             role.grow(missing);
         }
         (_, Some(left)) => {
-            // A lone minimum of one says nothing about how many there will be.
-            let count = if needed > 1 || strangers > 0 { missing } else { 0 };
-            let name = if missing == strangers { stranger } else { REST };
+            // A minimum of one says nothing about the number of members.
+            let count = if needed > 1 || unseen > 0 { missing } else { 0 };
+            let name = if missing == unseen { stranger } else { REST };
             add_rest(roles, name, &left, count);
         }
         _ => {
             let exist = u32::try_from(exist).unwrap_or(u32::MAX);
-            return Err(Unassembled::Missing {
+            return Err(AssembleError::Missing {
                 exist,
                 needed: known.saturating_add(missing).max(1),
             });
@@ -67,7 +67,7 @@ pub(crate) fn fill_up(
     Ok(())
 }
 
-/// Makes `minResources` the gang where the minimum is one member, and that one is not all of it.
+/// Sizes the gang by `minResources` where the minimum is one member, and that member is not all of it.
 pub(crate) fn by_resources(roles: &mut Vec<Role>, terms: &Terms) {
     if terms.min.is_none_or(|min| min > 1) || !terms.min_by_role.is_empty() {
         return;
@@ -81,8 +81,8 @@ pub(crate) fn by_resources(roles: &mut Vec<Role>, terms: &Terms) {
         left.without(&role.request, more);
     }
     left.amounts.remove(PODS);
-    if !left.is_zero() && !is_crumbs(roles, &left) {
-        // Who takes no device says nothing of those that do.
+    if !left.is_zero() && !is_rounding_rest(roles, &left) {
+        // A member without devices says nothing about the size of those with devices.
         let devices = left.gpus.values().any(|milli| *milli > 0);
         let speaks_of_it = |role: &&mut Role| !devices || role.request.gpu.is_some();
         let like = largest(roles).filter(speaks_of_it);
@@ -91,9 +91,9 @@ pub(crate) fn by_resources(roles: &mut Vec<Role>, terms: &Terms) {
     }
 }
 
-/// Whether what is left is less than anybody takes of anything, where there are several by whom to tell: their sum was
-/// rounded, and nobody is to come for the rest.
-fn is_crumbs(roles: &[Role], left: &Totals) -> bool {
+/// Whether what is left is less than any member requests of any resource, given several members to compare with: their
+/// sum was rounded, and no member is to come for the rest.
+fn is_rounding_rest(roles: &[Role], left: &Totals) -> bool {
     let devices = left.gpus.values().any(|milli| *milli > 0);
     let is_less = |role: &Role| {
         let takes = |name| role.request.amounts.get(name).copied().unwrap_or(0);
@@ -102,7 +102,7 @@ fn is_crumbs(roles: &[Role], left: &Totals) -> bool {
     !devices && all(roles) > 1 && roles.iter().all(is_less)
 }
 
-/// What is left of `minResources` when the members counted have had theirs; `None` when nothing is.
+/// What is left of `minResources` after the counted members; `None` if nothing is.
 fn left_of(roles: &[Role], terms: &Terms, members: fn(&Role) -> u32) -> Option<Totals> {
     let mut left = terms.min_resources.clone()?;
     for role in roles {
@@ -113,13 +113,13 @@ fn left_of(roles: &[Role], terms: &Terms, members: fn(&Role) -> u32) -> Option<T
     (!only_pods).then_some(left)
 }
 
-/// Whether so many members like this take all that is left.
+/// Whether this many members with this request take all that is left.
 fn accounts_for(request: &Request, members: u32, mut left: Totals) -> bool {
     left.without(request, members);
     left.is_zero()
 }
 
-/// How many members like this take all that is left, of what they take at all.
+/// How many members with this request take all that is left, of the resources that they request.
 fn times(left: &Totals, request: &Request) -> u32 {
     let mut most = 0;
     for (name, each) in request.amounts.iter().filter(|(name, each)| ***name != *PODS && **each > 0)
@@ -133,8 +133,8 @@ fn times(left: &Totals, request: &Request) -> u32 {
     u32::try_from(most).unwrap_or(MAX_MEMBERS).min(MAX_MEMBERS)
 }
 
-/// Adds members that take all of this together. With no number given they are as small as can be, since a real
-/// member is never smaller than a device or a core: where those fit, the real ones most likely do.
+/// Adds members that take all of this together. Without a given number they are as small as possible, since a real
+/// member is never smaller than a device or a core: where these fit, the real ones most likely do.
 fn add_rest(roles: &mut Vec<Role>, name: &str, left: &Totals, count: u32) {
     let devices: u64 = left.gpus.values().map(|milli| milli.div_ceil(WHOLE.into())).sum();
     let listed = |resource: &str| left.amounts.get(resource).copied().unwrap_or(0);
@@ -157,7 +157,7 @@ fn add_rest(roles: &mut Vec<Role>, name: &str, left: &Totals, count: u32) {
         roles.push(Role::of(name, count, request.clone(), constraints));
     }
     for (resource, milli) in kinds {
-        // Where those without devices may run says nothing of where those with devices may.
+        // Where members without devices may run says nothing about members with devices.
         let has_such =
             |gpu: &Option<GpuRequest>| gpu.as_ref().is_some_and(|gpu| gpu.resource == *resource);
         let like = pattern.clone().filter(|(gpu, _)| has_such(gpu));
@@ -169,8 +169,8 @@ fn add_rest(roles: &mut Vec<Role>, name: &str, left: &Totals, count: u32) {
     }
 }
 
-/// So many devices shared out among so many members: some have one more than others, none has a part of one
-/// unless all that is wanted is parts.
+/// Distributes devices over members: some get one more than others, and none gets a part of a device unless only parts
+/// are requested.
 fn shares(
     resource: &std::sync::Arc<str>,
     milli: u64,
@@ -191,8 +191,8 @@ fn shares(
     both.into_iter().filter(|(members, _)| *members > 0).collect()
 }
 
-/// Nobody said what they tolerate. Nodes with GPUs are commonly tainted with the name of the resource, and
-/// admission commonly lets those past who ask for it.
+/// Their tolerations are unknown. Nodes with GPUs are commonly tainted with the name of the resource, and admission
+/// commonly adds the toleration to pods that request it.
 fn tolerant(resource: &std::sync::Arc<str>) -> Constraints {
     let toleration = Toleration { key: Some(resource.clone()), value: None, effect: None };
     Constraints { tolerations: vec![toleration], ..Constraints::default() }

@@ -1,4 +1,4 @@
-//! Roles in the making: who belongs together, how many there are to be, and how few will do.
+//! Groups members into roles, and computes the size and the minimum of each role.
 
 use std::collections::BTreeMap;
 
@@ -6,40 +6,40 @@ use muster_core::constraint::Constraints;
 use muster_core::gang::Request;
 
 use crate::assemble::gang::Member;
-use crate::dialects::terms::Terms;
+use crate::dialects::Terms;
 use crate::foreign::json::MAX_MEMBERS;
 use crate::pod::request::GpuNames;
 use crate::workloads::kind::WorkloadRole;
 
-/// What members without a role are called.
+/// The role name of members without a role.
 const NAMELESS: &str = "member";
 
-/// A role in the making.
+/// A role under construction.
 #[derive(Debug)]
 pub(crate) struct Role {
     pub(crate) name: String,
-    /// Whether somebody called it so.
+    /// Whether the name was given by a member or a template.
     pub(crate) named: bool,
     pub(crate) request: Request,
     pub(crate) constraints: Constraints,
-    /// Those that exist and are not done.
+    /// Existing unfinished members.
     pub(crate) members: Vec<usize>,
-    /// How many are done.
+    /// The number of finished members.
     pub(crate) done: u32,
-    /// How many there are to be, those that are done among them.
+    /// The planned number of members, finished ones included.
     pub(crate) count: u32,
-    /// How many there may be, those that are done among them.
+    /// The largest number of members, finished ones included.
     pub(crate) most: u32,
-    /// How many there are to be by its template, those that are done among them.
+    /// The number of members that its template gives, finished ones included.
     pub(crate) wanted: Option<u32>,
-    /// How few will do, by its template.
+    /// The minimum that its template gives.
     pub(crate) hint: Option<u32>,
-    /// How few will do.
+    /// The minimum number of members.
     pub(crate) min: u32,
 }
 
 impl Role {
-    /// A role of so many members, of which none exists.
+    /// A role of `count` members, of which none exists.
     pub(crate) fn of(name: &str, count: u32, request: Request, constraints: Constraints) -> Self {
         Self {
             name: name.to_owned(),
@@ -55,28 +55,28 @@ impl Role {
             min: count,
         }
     }
-    /// Makes room for more members than exist.
+    /// Adds members that do not exist.
     pub(crate) fn grow(&mut self, more: u32) {
         self.count = self.count.saturating_add(more).min(MAX_MEMBERS);
         self.most = self.most.max(self.count);
     }
-    /// How many of those there are to be do not exist.
+    /// The number of planned members that do not exist.
     pub(crate) fn absent(&self) -> u32 {
         self.count.saturating_sub(self.done).saturating_sub(self.members.len() as u32)
     }
 }
 
-/// How many members all roles are to have.
+/// The planned number of members of all roles.
 pub(crate) fn all(roles: &[Role]) -> u32 {
     roles.iter().fold(0, |sum, role| sum.saturating_add(role.count))
 }
 
-/// The role with most members; the first of those that have as many.
+/// The role with the most members; the first of several.
 pub(crate) fn largest(roles: &mut [Role]) -> Option<&mut Role> {
     roles.iter_mut().rev().max_by_key(|role| role.count)
 }
 
-/// Members of one role name and shape, or without a role and of one shape, in order of appearance.
+/// One role per role name and request, or per request for members without a role, in order of appearance.
 pub(crate) fn of_members(members: &[Member<'_>]) -> Vec<Role> {
     let mut places = BTreeMap::new();
     let mut roles: Vec<Role> = Vec::new();
@@ -100,11 +100,11 @@ pub(crate) fn of_members(members: &[Member<'_>]) -> Vec<Role> {
     roles
 }
 
-/// Adds the members a template will have and that do not exist yet.
+/// Adds the members of a template that do not exist yet.
 ///
-/// They are taken to be like those of their role that do exist: what admission changed in these it will change in
-/// them. Members without a role are of this one if they ask for the same; where they may run is not compared,
-/// because admission adds tolerations.
+/// They are assumed to be like the existing members of their role, since admission will change them in the same way.
+/// Members without a role belong to this one if their requests are equal; constraints are not compared, because
+/// admission adds tolerations.
 pub(crate) fn add_template(
     roles: &mut Vec<Role>,
     template: &WorkloadRole,
@@ -126,7 +126,7 @@ pub(crate) fn add_template(
     let done = done.fold(0, u32::saturating_add);
     let role = &mut roles[place];
     role.grow(template.count.saturating_sub(exist));
-    // Those beyond what the template asks for came later: it does not wait for them.
+    // Members beyond the template's count came later: the gang does not wait for them.
     let beyond = exist.saturating_sub(done) > template.count;
     role.hint = template.min.or(beyond.then_some(template.count.saturating_add(done)));
     let more = template.max.unwrap_or(0).saturating_sub(template.count.max(exist));
@@ -135,8 +135,8 @@ pub(crate) fn add_template(
     Ok(())
 }
 
-/// Says how many members a template wants of each role of its name. Of several shapes the others have as many as exist, and
-/// the first has the rest.
+/// Sets the number of members that a template gives for each role of its name. With several requests under one name,
+/// the later roles have as many as exist, and the first has the rest.
 fn want(roles: &mut [Role], template: &WorkloadRole) {
     let exist = |role: &Role| role.done + role.members.len() as u32;
     let mine = roles.iter().filter(|role| role.name == template.name);
@@ -148,7 +148,7 @@ fn want(roles: &mut [Role], template: &WorkloadRole) {
     }
 }
 
-/// Says how few members of each role will do.
+/// Sets the minimum of each role.
 pub(crate) fn set_minimums(roles: &mut [Role], terms: &Terms) {
     let mut left = terms.min;
     for (name, min) in &terms.min_by_role {
@@ -168,7 +168,7 @@ pub(crate) fn set_minimums(roles: &mut [Role], terms: &Terms) {
     raise(roles, terms.min.unwrap_or(0));
 }
 
-/// Makes roles whose own minimum is low account for what the minimum of all asks beyond it, the largest first.
+/// Raises the low minimums of roles until they add up to the minimum of all members, the largest role first.
 fn raise(roles: &mut [Role], min: u32) {
     let mut short = roles.iter().fold(min, |short, role| short.saturating_sub(role.min));
     let mut order: Vec<&mut Role> = roles.iter_mut().collect();
@@ -180,8 +180,8 @@ fn raise(roles: &mut [Role], min: u32) {
     }
 }
 
-/// Shares a minimum out among roles: each keeps all its members but for what can be spared, which comes first
-/// from those whose template says so, then from the largest. None goes below one.
+/// Distributes a minimum over roles: each keeps all its members except those that can be spared, which are taken first
+/// from roles whose template gives a minimum, then from the largest. No role goes below one.
 fn lower(roles: &mut [&mut Role], min: u32) {
     let all = roles.iter().fold(0, |sum: u32, role| sum.saturating_add(role.count));
     let mut spare = all.saturating_sub(min);

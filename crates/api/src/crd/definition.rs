@@ -1,4 +1,4 @@
-//! From a type to the CustomResourceDefinition that an API server is given.
+//! Generates the CustomResourceDefinition of each kind from its Rust type.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -16,44 +16,44 @@ pub const GROUP: &str = "muster.sh";
 /// The only version so far.
 pub const VERSION: &str = "v1alpha1";
 
-/// What an API server has to know of a kind beside its fields.
+/// What a CustomResourceDefinition states about a kind beside its fields.
 ///
-/// Short names keep clear of those that other schedulers took long ago (`q`, `pg`), and so do plurals where they
-/// can: with Volcano installed `kubectl get queues` is a question of which, and `kubectl get mq` is not.
+/// Short names avoid those of other schedulers (`q`, `pg`), and so do plurals where they can: with Volcano installed
+/// `kubectl get queues` is ambiguous and `kubectl get mq` is not.
 pub trait Resource: JsonSchema {
-    /// Its name in manifests.
+    /// Its kind in manifests.
     const KIND: &'static str;
-    /// Its name in addresses.
+    /// Its plural name in URLs.
     const PLURAL: &'static str;
-    /// Its name for those who type it often.
+    /// Its short name for kubectl.
     const SHORT: &'static str;
     /// Whether it belongs to a namespace, or to the whole cluster.
     const NAMESPACED: bool = false;
-    /// What it is listed with.
+    /// The categories it is listed in, as in `kubectl get muster`.
     const CATEGORIES: &'static [&'static str] = &["muster"];
-    /// What a list of them shows.
+    /// The columns that `kubectl get` prints.
     const COLUMNS: &'static [Column];
 }
 
-/// One column of a list.
+/// One column of `kubectl get`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column {
     /// Its heading.
     pub name: &'static str,
-    /// Where its values are.
+    /// The JSON path of its values.
     pub path: &'static str,
-    /// What they are.
+    /// The type of its values.
     pub kind: &'static str,
-    /// Whether only wide lists have it.
+    /// Whether only `-o wide` prints it.
     pub wide: bool,
 }
 
 impl Column {
-    /// How old an object is.
+    /// The age of the object.
     pub const AGE: Self =
         Self { name: "Age", path: ".metadata.creationTimestamp", kind: "date", wide: false };
 
-    /// Texts. Also instants that lie ahead: a date is shown by its age, and these have none.
+    /// Text. Also instants in the future: kubectl prints a date as its age, and these have none.
     pub const fn text(name: &'static str, path: &'static str) -> Self {
         Self { name, path, kind: "string", wide: false }
     }
@@ -65,7 +65,7 @@ impl Column {
     pub const fn fraction(name: &'static str, path: &'static str) -> Self {
         Self { name, path, kind: "number", wide: false }
     }
-    /// Only in wide lists.
+    /// Printed only with `-o wide`.
     pub const fn when_wide(self) -> Self {
         Self { wide: true, ..self }
     }
@@ -84,13 +84,13 @@ impl Column {
 pub struct Definition {
     /// The kind it defines.
     pub kind: &'static str,
-    /// Its name in addresses.
+    /// Its plural name in URLs.
     pub plural: &'static str,
     /// The whole object, as an API server reads it.
     pub object: Value,
 }
 
-/// All kinds, in the order one would make objects of them.
+/// All kinds, in the order in which their objects would be created.
 pub fn definitions() -> Vec<Definition> {
     vec![of::<Topology>(), of::<Queue>(), of::<Pool>(), of::<Gang>(), of::<Order>()]
 }

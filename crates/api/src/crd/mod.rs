@@ -1,24 +1,34 @@
-//! Muster's kinds as Kubernetes is told of them: types with a schema, and the definitions made from those.
+//! Muster's kinds as CustomResourceDefinitions: types with a schema, and the definitions generated from them.
 //!
-//! Read in this order: what a single value may be (`text`, `duration`, `amount`, `stamp`), what several kinds share
-//! (`constraints`, `condition`), the kinds (`topology`, `queue`, `pool`, `gang`, `order`), and how a type becomes a
-//! CustomResourceDefinition (`structural`, `definition`).
+//! Read in this order: the single values (`values`), the conditions that several kinds share (`condition`), the kinds
+//! (`topology`, `queue`, `pool`, `gang`, `order`), and how a type becomes a CustomResourceDefinition (`structural`,
+//! `definition`).
 //!
-//! The readers of manifests stay the judges: they say more, and with the line. What is here keeps an API server from
-//! storing what they would refuse, as far as a schema can. A test holds the fields of both against each other.
-//! There is no `Node`: a cluster has its own.
+//! The doc comments of these types are the descriptions that `kubectl explain` prints.
+//!
+//! The manifest readers stay authoritative: they report more, and with the line. The schemas keep an API server from
+//! storing what the readers would reject, as far as a schema can. A test compares the fields of both. There is no
+//! `Node`: a cluster has its own.
 
-pub(crate) mod condition;
-pub(crate) mod definition;
-pub(crate) mod gang;
-pub(crate) mod order;
-pub(crate) mod pool;
-pub(crate) mod queue;
-pub(crate) mod structural;
+mod values;
+
+mod condition;
+
+mod topology;
+
+mod queue;
+
+mod pool;
+
+mod gang;
+mod order;
+
+mod structural;
+
+mod definition;
+
 #[cfg(test)]
-pub(crate) mod tests;
-pub(crate) mod topology;
-pub(crate) mod values;
+mod tests;
 
 pub use crate::crd::condition::{Condition, ConditionStatus};
 pub use crate::crd::definition::{Column, Definition, GROUP, Resource, VERSION, definitions};
@@ -29,7 +39,7 @@ pub use crate::crd::gang::constraints::{
 };
 pub use crate::crd::gang::disruption::{Checkpoint, Disruption, Signal};
 pub use crate::crd::gang::placement::Placement;
-pub use crate::crd::gang::role::{GpuWish, PodTemplate, Role, Run};
+pub use crate::crd::gang::role::{GpuRequirements, PodTemplate, Role, Run};
 pub use crate::crd::gang::spec::{
     Closeness, Gang, GangSpec, OnFailure, Provisioning, ProvisioningMode, Scaling,
 };

@@ -12,12 +12,12 @@ use crate::crd::values::amount::{Amount, Amounts};
 use crate::crd::values::duration::{Duration, DurationAboveZero};
 use crate::crd::values::text::{Label, LabelValue, Name, Text};
 
-/// A tenant's place in a tree of shares.
+/// A tenant's queue, in a tree of queues that share the capacity.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
-    /// What its gangs may have.
+    /// The shares and limits of the queue.
     pub spec: QueueSpec,
-    /// What its gangs have. Written by Muster.
+    /// The state of the queue. Written by Muster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<QueueStatus>,
 }
@@ -36,89 +36,89 @@ impl Resource for Queue {
     ];
 }
 
-/// What a queue's gangs may have.
+/// The shares and limits of a queue.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueSpec {
-    /// The queue above it; it stands at the top when nothing is said.
+    /// The parent of the queue; the queue is at the top of the tree by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<Name>,
-    /// Its part of what is divided among its siblings.
+    /// The weight of the queue against its siblings when capacity is shared.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub weight: i32,
-    /// What it can count on. GPUs of every vendor count together.
+    /// Resources that the queue is guaranteed. GPUs of all vendors are counted together.
     #[serde(default, skip_serializing_if = "Amounts::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     pub guaranteed: Amounts,
-    /// What it and all below it never exceed.
+    /// The most that the queue and all queues below it may hold.
     #[serde(default, skip_serializing_if = "Amounts::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     pub limit: Amounts,
-    /// What one user never exceeds within it and all below it.
+    /// The most that one user may hold in the queue and all queues below it.
     #[serde(default, skip_serializing_if = "Amounts::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     pub user_limit: Amounts,
-    /// How long it takes until past use counts half; as in the queue above when nothing is said.
+    /// The time after which past usage counts half; that of the parent by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub half_life: Option<Duration>,
-    /// The tiers of pools its gangs may use; all when nothing is said.
+    /// The tiers of pools that its gangs may use; all by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub tiers: Vec<Text>,
-    /// After so long a gang may be stopped so that another of the queue has its turn.
+    /// The time after which a gang may be stopped to let another gang of the queue run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_slice: Option<DurationAboveZero>,
-    /// What it lent is back within so long; ten minutes when nothing is said.
+    /// The time within which capacity that the queue has lent is reclaimed; ten minutes by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reclaim_within: Option<Duration>,
-    /// So many of its gangs are stopped for others' sake within an hour; any number when nothing is said.
+    /// The largest number of its gangs that are preempted within an hour; unlimited by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub evictions_per_hour: Option<i32>,
-    /// The namespaces whose gangs may use it. When nothing is said, on Kubernetes that of its own name, and every one for
-    /// the queue `default`.
+    /// The namespaces whose gangs may use the queue. By default, on Kubernetes, the namespace with the queue's name,
+    /// and every namespace for the queue `default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Namespaces>,
-    /// The highest priority of its gangs and those below. When nothing is said, priorities count that the API server has
-    /// written on pods, and declared ones up to 0.
+    /// The highest priority of gangs in the queue and below it. By default, priorities that the API server has written
+    /// on pods are accepted, and declared ones up to 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_priority: Option<i32>,
-    /// Whether gangs that cannot be preempted may start in it.
+    /// Whether gangs that cannot be preempted may start in the queue.
     #[serde(default)]
     pub allow_non_preemptible: NonPreemptible,
-    /// The highest `costOfWaiting` of its gangs and those below; any when nothing is said.
+    /// The highest `costOfWaiting` of gangs in the queue and below it; unlimited by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub max_cost_of_waiting: Option<f64>,
-    /// The longest `disruption.grace` of its gangs and those below; one hour on Kubernetes when nothing is said.
+    /// The longest `disruption.grace` of gangs in the queue and below it; one hour on Kubernetes by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_grace: Option<Duration>,
-    /// The longest `disruption.minRuntime` of its gangs and those below; one day on Kubernetes when nothing is said.
+    /// The longest `disruption.minRuntime` of gangs in the queue and below it; one day on Kubernetes by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_min_runtime: Option<Duration>,
-    /// The longest `provisioning.timeout` of its gangs and those below; one day on Kubernetes when nothing is said.
+    /// The longest `provisioning.timeout` of gangs in the queue and below it; one day on Kubernetes by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_provisioning_timeout: Option<DurationAboveZero>,
 }
 
-/// Namespaces by name, by label, or both: one that either names may use the queue.
+/// Namespaces by name, by label, or both: a namespace that either selects may use the queue.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Namespaces {
-    /// By name.
+    /// Namespaces by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "set"))]
     pub names: Vec<Label>,
-    /// By their labels. An empty selector matches every namespace.
+    /// Namespaces by their labels. An empty selector matches every namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
 }
 
-/// Labels, all of which must be as written.
+/// A label selector; all of its requirements must match.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
-    /// Labels and their values.
+    /// Labels that must have these values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 20))]
     pub match_labels: BTreeMap<String, LabelValue>,
@@ -131,33 +131,33 @@ pub struct LabelSelector {
 /// Whether gangs that cannot be preempted may start in a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub enum NonPreemptible {
-    /// They never start.
+    /// Such gangs never start.
     Never,
-    /// They start within what the queue is guaranteed, or on what no queue is guaranteed: what was lent can always be
-    /// reclaimed.
+    /// Such gangs start within the guarantee of the queue, or on capacity that no queue is guaranteed, so that lent
+    /// capacity can always be reclaimed.
     #[default]
     WithinGuarantee,
-    /// They start wherever there is room.
+    /// Such gangs start wherever there is capacity.
     Always,
 }
 
-/// What a queue's gangs have.
+/// The state of a queue.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueStatus {
-    /// The generation of the spec that this is about.
+    /// The generation of the spec that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// GPUs of every vendor that its gangs and those below hold, with those that are ordered.
+    /// GPUs of all vendors that gangs in the queue and below it hold, including those on order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_gpus: Option<Amount>,
-    /// Gangs that wait, in it and below.
+    /// The number of waiting gangs in the queue and below it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<i32>,
-    /// Gangs that run, in it and below.
+    /// The number of running gangs in the queue and below it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<i32>,
-    /// Its state, aspect by aspect.
+    /// The conditions of the queue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),

@@ -1,11 +1,11 @@
-//! From JSON Schema as it is derived to the part of it that Kubernetes calls structural.
+//! Rewrites derived JSON Schema into the structural subset that Kubernetes accepts.
 //!
-//! There, every value has one type, nothing may be null because it may be absent instead, and of several shapes for
-//! one value none can be spoken of.
+//! In a structural schema every value has one type, nothing is nullable because it may be absent instead, and
+//! alternatives of shape (`anyOf`, `oneOf`) do not exist.
 
 use serde_json::{Map, Value};
 
-/// Rewrites a schema, and all schemas in it.
+/// Rewrites a schema and all schemas in it.
 pub(crate) fn structural(schema: &mut Value) {
     let Value::Object(fields) = schema else { return };
     for noise in ["$schema", "title", "examples"] {
@@ -25,7 +25,7 @@ pub(crate) fn structural(schema: &mut Value) {
     }
 }
 
-/// A value that may be missing is not one that may be null.
+/// Makes nullable values optional ones.
 fn absent_not_null(fields: &mut Map<String, Value>) {
     let is_null = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "null");
     if let Some(Value::Array(mut shapes)) = fields.remove("anyOf") {
@@ -50,7 +50,7 @@ fn absent_not_null(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Words that each say what they mean become a list of words, and what they mean goes where it is read.
+/// Turns alternatives of described constants into an `enum`, with their descriptions appended to that of the field.
 fn one_of_words(fields: &mut Map<String, Value>) {
     let Some(Value::Array(words)) = fields.remove("oneOf") else { return };
     let mut meanings = String::new();
@@ -69,7 +69,8 @@ fn one_of_words(fields: &mut Map<String, Value>) {
     }
 }
 
-/// API servers know no unsigned numbers: what is never below zero says so, in the next wider kind.
+/// API servers have no unsigned integers: a field that is never negative gets a minimum and the next wider signed
+/// format.
 fn widths(fields: &mut Map<String, Value>) {
     let wider = match fields.get("format").and_then(Value::as_str) {
         Some("uint8" | "uint16" | "int8" | "int16") => "int32",

@@ -7,12 +7,12 @@ use crate::crd::condition::Condition;
 use crate::crd::definition::{Column, Resource};
 use crate::crd::values::text::{Key, Label};
 
-/// The levels of a cluster's tree, widest first. There is one at most.
+/// The levels of the cluster's topology, widest first. There is at most one Topology.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
     /// The levels.
     pub spec: TopologySpec,
-    /// Whether it is the one in use. Written by Muster.
+    /// Whether the topology is the one in use. Written by Muster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<TopologyStatus>,
 }
@@ -21,14 +21,14 @@ impl Resource for Topology {
     const KIND: &'static str = "Topology";
     const PLURAL: &'static str = "topologies";
     const SHORT: &'static str = "mtopo";
-    // Of a list, a column would show the first item only.
+    // A column of a list field would show the first item only.
     const COLUMNS: &'static [Column] = &[Column::AGE];
 }
 
-/// The levels of a tree.
+/// The levels of a topology.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TopologySpec {
-    /// The levels, widest first. Below the last are the nodes themselves.
+    /// The levels, widest first. The level below the last is the node.
     #[schemars(
         length(min = 1, max = 16),
         extend(
@@ -42,15 +42,15 @@ pub struct TopologySpec {
     pub levels: Vec<Level>,
 }
 
-/// One level of a tree.
+/// One level of a topology.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "self.name != 'node' && self.label != 'kubernetes.io/hostname'", "message": "`node` is the last level of every tree, by the label kubernetes.io/hostname"},
 ]))]
 pub struct Level {
-    /// What gangs call it.
+    /// The name of the level in gangs.
     pub name: Label,
-    /// The label of nodes that says which domain of this level they are in.
+    /// The node label whose value is the node's domain at this level.
     pub label: Key,
 }
 
@@ -58,10 +58,10 @@ pub struct Level {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TopologyStatus {
-    /// The generation of the spec that this is about.
+    /// The generation of the spec that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Its state, aspect by aspect.
+    /// The conditions of the topology.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),

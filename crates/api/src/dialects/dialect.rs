@@ -1,25 +1,21 @@
-//! Gangs as other systems write them.
-//!
-//! One file per dialect, each knowing which mark on a pod names its group, which object holds the group's terms,
-//! and how that object is told what became of it. Only this much is common to all: a pod's group ([`group_of`]),
-//! a group's [`Terms`], and the [`status`] written back. Nothing is fetched, watched or written here.
+//! Finds the group of a pod and the terms of a group, in whichever dialect they are declared.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::dialects::labels::Marks;
+use crate::dialects::labels::Meta;
 use crate::foreign::json::{Findings, Json};
 use crate::pod::request::GpuNames;
 use crate::pod::spec::PodSpec;
 
 use crate::dialects::terms::Terms;
 
-/// A way of writing gangs.
+/// A format in which a system declares gangs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub enum Dialect {
-    /// Muster's own marks, with or without a Gang object.
+    /// Muster's own annotations and labels, with or without a Gang object.
     Muster,
     /// `scheduling.k8s.io` PodGroups, from Kubernetes 1.36 on.
     Native,
@@ -38,7 +34,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Every dialect, in the order [`group_of`] asks them.
+    /// Every dialect, in the order in which [`group_of`] tries them.
     pub const ALL: [Self; 8] = [
         Self::Muster,
         Self::Native,
@@ -51,51 +47,51 @@ impl Dialect {
     ];
 }
 
-/// The group a pod says it belongs to.
+/// The group that a pod declares.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct GroupRef {
-    /// In whose words.
+    /// The dialect in which the pod declares it.
     pub dialect: Dialect,
-    /// Where the group is.
+    /// The namespace of the group.
     pub namespace: String,
-    /// What it is called; `WORKLOAD/GROUP` or `WORKLOAD/GROUP/REPLICA` for groups inside a Workload.
+    /// The name of the group; `WORKLOAD/GROUP` or `WORKLOAD/GROUP/REPLICA` for groups inside a Workload.
     pub name: String,
 }
 
 impl GroupRef {
-    /// Where it is and what it is called, in one.
+    /// Its namespace and name.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
-    /// The name of the object that holds its terms.
+    /// The name of the object that contains its terms.
     pub fn object(&self) -> &str {
         self.name.split_once('/').map_or(&self.name, |(object, _)| object)
     }
 }
 
-/// A kind of object that holds groups, for a host to find out whether it is served.
+/// A kind of object that contains groups, for a host to find out whether it is served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct GroupKind {
     /// The API group.
     pub group: &'static str,
-    /// Versions that are understood, newest first.
+    /// Supported versions, newest first.
     pub versions: &'static [&'static str],
     /// The kind.
     pub kind: &'static str,
-    /// Its name in URLs.
+    /// The plural name in URLs.
     pub plural: &'static str,
-    /// Whether it lives in namespaces.
+    /// Whether it is namespaced.
     pub namespaced: bool,
 }
 
 impl GroupKind {
-    /// A kind of namespaced object called PodGroup.
+    /// A namespaced kind called PodGroup.
     pub(super) const fn pod_group(group: &'static str, versions: &'static [&'static str]) -> Self {
         Self { group, versions, kind: "PodGroup", plural: "podgroups", namespaced: true }
     }
 }
 
-/// The kinds of objects that hold a dialect's groups.
+/// The kinds of objects that contain a dialect's groups.
 pub fn kinds(dialect: Dialect) -> &'static [GroupKind] {
     match dialect {
         Dialect::Muster => crate::dialects::muster::KINDS,
@@ -109,57 +105,55 @@ pub fn kinds(dialect: Dialect) -> &'static [GroupKind] {
     }
 }
 
-/// The group a pod belongs to, if it says so in any dialect.
+/// The group of a pod, if it declares one in any dialect.
 ///
-/// A pod may bear several marks, left by tools that know nothing of each other. What its owner wrote for Muster
-/// comes first, then the fields of the pod itself, then labels (which users write), then annotations (which
-/// controllers write): scheduler-plugins, Koordinator, Volcano or kube-batch (one annotation for both, told apart
-/// by the scheduler asked for), KAI.
+/// A pod may have the meta of several dialects, from tools that are unaware of each other. Muster's own come first,
+/// then the fields of the pod itself, then labels (which users write), then annotations (which controllers write):
+/// scheduler-plugins, Koordinator, Volcano or kube-batch (one annotation for both, told apart by the scheduler name),
+/// KAI.
 pub fn group_of(
     labels: &BTreeMap<String, String>,
     annotations: &BTreeMap<String, String>,
     spec: &PodSpec,
     namespace: &str,
 ) -> Option<GroupRef> {
-    let marks = Marks { labels, annotations };
+    let meta = Meta { labels, annotations };
     let named = |dialect| {
         let name = match dialect {
-            Dialect::Muster => crate::dialects::muster::group(marks).map(str::to_owned),
+            Dialect::Muster => crate::dialects::muster::group(meta).map(str::to_owned),
             Dialect::Native => crate::dialects::native::group(spec).map(str::to_owned),
             Dialect::Workload => crate::dialects::native::workload_group(spec),
             Dialect::SchedulerPlugins => {
-                crate::dialects::scheduler_plugins::group(marks).map(str::to_owned)
+                crate::dialects::scheduler_plugins::group(meta).map(str::to_owned)
             }
-            Dialect::Koordinator => crate::dialects::koordinator::group(marks).map(str::to_owned),
-            Dialect::Volcano => crate::dialects::volcano::group(marks, spec).map(str::to_owned),
-            Dialect::KubeBatch => {
-                crate::dialects::kube_batch::group(marks, spec).map(str::to_owned)
-            }
-            Dialect::Kai => crate::dialects::kai::group(marks, spec).map(str::to_owned),
+            Dialect::Koordinator => crate::dialects::koordinator::group(meta).map(str::to_owned),
+            Dialect::Volcano => crate::dialects::volcano::group(meta, spec).map(str::to_owned),
+            Dialect::KubeBatch => crate::dialects::kube_batch::group(meta, spec).map(str::to_owned),
+            Dialect::Kai => crate::dialects::kai::group(meta, spec).map(str::to_owned),
         };
         name.map(|name| GroupRef { dialect, namespace: namespace.to_owned(), name })
     };
     Dialect::ALL.into_iter().find_map(named)
 }
 
-/// The part a pod plays in its group, where a dialect has a mark for that: Muster's, Volcano's, KAI's, then Spark's.
-/// Operators have labels of their own, see [`crate::workloads::role_of_pod`].
+/// The role of a pod in its group, in dialects that declare one: Muster's, Volcano's, KAI's, then Spark's. Operators
+/// have labels of their own, see [`crate::workloads::role_of_pod`].
 pub fn role_of<'a>(
     labels: &'a BTreeMap<String, String>,
     annotations: &'a BTreeMap<String, String>,
 ) -> Option<&'a str> {
-    let marks = Marks { labels, annotations };
-    let own = crate::dialects::muster::role(marks)
-        .or_else(|| crate::dialects::volcano::role(marks))
-        .or_else(|| crate::dialects::kai::role(marks));
-    own.or_else(|| marks.label(SPARK_ROLE))
+    let meta = Meta { labels, annotations };
+    let own = crate::dialects::muster::role(meta)
+        .or_else(|| crate::dialects::volcano::role(meta))
+        .or_else(|| crate::dialects::kai::role(meta));
+    own.or_else(|| meta.label(SPARK_ROLE))
 }
 
-/// Spark's own mark on drivers and executors. Its operator hands over a group and no workload that is known.
+/// Spark's own label on drivers and executors. Its operator creates a group and no known kind of workload.
 const SPARK_ROLE: &str = "spark-role";
 
-/// Whether a group's size is what its members take together: it says that one member will do, and what all of them take.
-/// Its other members are made when the first one runs.
+/// Whether a group is sized by `minResources`: its minimum is one member, and it gives the resources of all of them.
+/// Its other members are created once the first one runs.
 pub fn is_sized_by_resources(object: &Value) -> bool {
     let spec = |name: &str| object.get("spec").and_then(|spec| spec.get(name));
     let least = spec("minMember").and_then(Value::as_u64);
@@ -167,25 +161,28 @@ pub fn is_sized_by_resources(object: &Value) -> bool {
     least.is_some_and(|least| least <= 1) && all.is_some_and(|all| !all.is_empty())
 }
 
-/// The terms of a group, from the object that holds it. A Workload must hold a single group; where it holds
-/// several, ask [`terms_of`].
+/// The terms of a group, from the object that contains it. A Workload must contain a single group; where it contains
+/// several, use [`terms_of`].
 pub fn terms(dialect: Dialect, object: &Value, gpus: &GpuNames) -> Result<Terms, Vec<String>> {
     read(dialect, None, object, gpus)
 }
 
-/// The terms of one group, from the object that holds it and maybe others.
+/// The terms of one group, from an object that may contain others as well.
 pub fn terms_of(group: &GroupRef, object: &Value, gpus: &GpuNames) -> Result<Terms, Vec<String>> {
     let inner = group.name.split('/').nth(1);
     read(group.dialect, inner, object, gpus)
 }
 
-/// The groups that start together with this one or not at all, itself among them, in order and each once: as one of its
-/// pods says by its annotations, or its object by its own. `None` where that is not said there.
-pub fn joined(group: &GroupRef, annotations: &BTreeMap<String, String>) -> Option<Vec<GroupRef>> {
+/// The groups that start together with this one or not at all, itself included, sorted and each once, as an annotation
+/// of one of its pods or of its object declares. `None` where neither has that annotation.
+pub fn merged_groups(
+    group: &GroupRef,
+    annotations: &BTreeMap<String, String>,
+) -> Option<Vec<GroupRef>> {
     match group.dialect {
-        Dialect::Koordinator => crate::dialects::koordinator::joined(
+        Dialect::Koordinator => crate::dialects::koordinator::merged_groups(
             group,
-            Marks { labels: &BTreeMap::new(), annotations },
+            Meta { labels: &BTreeMap::new(), annotations },
         ),
         _ => None,
     }
@@ -216,21 +213,22 @@ fn read(
     findings.settle(terms)
 }
 
-/// The terms a pod's own marks set for its group. They are all there is where no object holds the group; where
-/// one does, Koordinator's marks win over it ([`Terms::over`]), the others' only fill in what it leaves open.
+/// The terms that a pod's own annotations and labels declare for its group. They are all there is where no object
+/// contains the group; where one does, Koordinator's override it ([`Terms::over`]), and those of other dialects only
+/// fill in what it leaves open.
 pub fn pod_terms(
     dialect: Dialect,
     labels: &BTreeMap<String, String>,
     annotations: &BTreeMap<String, String>,
 ) -> Result<Terms, Vec<String>> {
     let findings = Findings::default();
-    let marks = Marks { labels, annotations };
+    let meta = Meta { labels, annotations };
     let terms = match dialect {
-        Dialect::Muster => crate::dialects::muster::pod_terms(marks, &findings),
-        Dialect::Koordinator => crate::dialects::koordinator::pod_terms(marks, &findings),
-        Dialect::Volcano => crate::dialects::volcano::pod_terms(marks, &findings),
-        Dialect::KubeBatch => crate::dialects::kube_batch::pod_terms(marks, &findings),
-        Dialect::Kai => crate::dialects::kai::pod_terms(marks, &findings),
+        Dialect::Muster => crate::dialects::muster::pod_terms(meta, &findings),
+        Dialect::Koordinator => crate::dialects::koordinator::pod_terms(meta, &findings),
+        Dialect::Volcano => crate::dialects::volcano::pod_terms(meta, &findings),
+        Dialect::KubeBatch => crate::dialects::kube_batch::pod_terms(meta, &findings),
+        Dialect::Kai => crate::dialects::kai::pod_terms(meta, &findings),
         Dialect::Native | Dialect::Workload | Dialect::SchedulerPlugins => Terms::default(),
     };
     findings.settle(terms)

@@ -1,7 +1,7 @@
-//! KAI, where its pod grouper has marked the pods.
+//! KAI, where its pod grouper has annotated the pods.
 
 use crate::dialects::dialect::GroupKind;
-use crate::dialects::labels::Marks;
+use crate::dialects::labels::Meta;
 use crate::dialects::terms::{Level, Terms, pod_group};
 use crate::foreign::json::{Findings, Json};
 use crate::pod::spec::PodSpec;
@@ -17,17 +17,17 @@ const PREEMPTIBILITY: &str = "kai.scheduler/preemptibility";
 
 pub(crate) const KINDS: &[GroupKind] = &[GroupKind::pod_group("scheduling.run.ai", &["v2alpha2"])];
 
-/// The annotation's name is so plain that others may use it: it counts only with another sign of KAI.
-pub(crate) fn group<'a>(marks: Marks<'a>, spec: &PodSpec) -> Option<&'a str> {
-    let is_kai = spec.scheduler_name.as_deref() == Some(SCHEDULER) || marks.label(QUEUE).is_some();
-    marks.annotation(GROUP).filter(|_| is_kai)
+/// The name of the annotation is generic, and others may use it: it counts only with another sign of KAI.
+pub(crate) fn group<'a>(meta: Meta<'a>, spec: &PodSpec) -> Option<&'a str> {
+    let is_kai = spec.scheduler_name.as_deref() == Some(SCHEDULER) || meta.label(QUEUE).is_some();
+    meta.annotation(GROUP).filter(|_| is_kai)
 }
 
-pub(crate) fn role(marks: Marks<'_>) -> Option<&str> {
-    marks.label(ROLE)
+pub(crate) fn role(meta: Meta<'_>) -> Option<&str> {
+    meta.label(ROLE)
 }
 
-/// Groups with inner groups are read as one gang whose roles are the inner groups that hold pods.
+/// A group with subgroups is read as one gang whose roles are the subgroups that contain pods.
 pub(crate) fn terms(spec: &Json<'_>) -> Terms {
     let topology = spec.get("topologyConstraint");
     let level = |name| topology.as_ref().and_then(|at| at.text(name)).map(Level::key);
@@ -60,13 +60,13 @@ fn preemptibility(written: &str) -> Option<bool> {
     }
 }
 
-pub(crate) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
+pub(crate) fn pod_terms(meta: Meta<'_>, findings: &Findings) -> Terms {
     Terms {
-        min: marks.count(MIN, findings),
-        queue: marks.label(QUEUE).map(Into::into),
-        required: marks.annotation(REQUIRED).map(Level::key),
-        preferred: marks.annotation(PREFERRED).map(Level::key),
-        preemptible: marks.either(PREEMPTIBILITY).and_then(preemptibility),
+        min: meta.count(MIN, findings),
+        queue: meta.label(QUEUE).map(Into::into),
+        required: meta.annotation(REQUIRED).map(Level::key),
+        preferred: meta.annotation(PREFERRED).map(Level::key),
+        preemptible: meta.either(PREEMPTIBILITY).and_then(preemptibility),
         ..Terms::default()
     }
 }

@@ -1,4 +1,4 @@
-//! Queues of KAI: what each has of GPUs, cores and memory by itself, and how it shares the rest.
+//! Queues of KAI: a quota of GPUs, cores and memory, and a share of the rest.
 
 use muster_core::resource::{CPU, MEMORY};
 
@@ -8,17 +8,17 @@ use crate::pod::totals::Totals;
 
 const PARENT: &str = "parentQueue";
 const RESOURCES: &str = "resources";
-/// KAI speaks of GPUs without saying whose.
+/// KAI's GPU quotas do not name a vendor.
 const GPUS: &str = "nvidia.com/gpu";
-/// KAI counts memory in millions of bytes.
+/// KAI counts memory in megabytes.
 const MEGA: f64 = 1e6;
 
-/// Whether a queue is written in KAI's words.
-pub(crate) fn is_it(spec: &Json<'_>) -> bool {
+/// Whether a queue has KAI's fields.
+pub(crate) fn has_kai_fields(spec: &Json<'_>) -> bool {
     spec.get(RESOURCES).is_some() || spec.get(PARENT).is_some()
 }
 
-/// A quota is what a queue gets back when it wants it, so what it deserves; `-1` is no bound and nothing to count on.
+/// A quota can be reclaimed at any time, so it is what the queue deserves; `-1` means no limit, and nothing guaranteed.
 pub(crate) fn queue(spec: &Json<'_>) -> QueueTerms {
     let resources = spec.get(RESOURCES);
     let of = |field: &str| resources.as_ref().and_then(|at| totals(at, field));
@@ -33,7 +33,7 @@ pub(crate) fn queue(spec: &Json<'_>) -> QueueTerms {
     }
 }
 
-/// One figure of every resource, as far as it is a bound.
+/// One field of every resource, where it is a limit.
 fn totals(resources: &Json<'_>, field: &str) -> Option<Totals> {
     let figure = |name: &str, unit: f64| {
         let figure = number(&resources.get(name)?, field)?;

@@ -1,19 +1,17 @@
-//! Koordinator: a PodGroup under scheduler-plugins' old API group, or annotations alone. Where both are there,
-//! the annotations win.
+//! Koordinator: a PodGroup under scheduler-plugins' old API group, or annotations alone. Where both exist, the
+//! annotations override the PodGroup.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use muster_core::time::Span;
 use serde_json::Value;
 
 use crate::dialects::dialect::{GroupKind, GroupRef};
-use crate::dialects::labels::{Marks, field};
-use crate::dialects::terms::{Level, Terms, min_resources, pod_group, seconds};
+use crate::dialects::labels::{Meta, field};
+use crate::dialects::terms::{Level, Terms, check_schedule_timeout, min_resources, pod_group};
 use crate::foreign::json::{Findings, Json};
 use crate::pod::request::GpuNames;
 
-/// In the order Koordinator looks them up; the second is deprecated, the last is an annotation.
+/// In the order in which Koordinator looks them up; the second is deprecated, the last is an annotation.
 const LABELS: [&str; 2] =
     ["pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"];
 const NAME: &str = "gang.scheduling.koordinator.sh/name";
@@ -32,54 +30,52 @@ const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
 pub(crate) const KINDS: &[GroupKind] =
     &[GroupKind::pod_group("scheduling.sigs.k8s.io", &["v1alpha1"])];
 
-pub(crate) fn group(marks: Marks<'_>) -> Option<&str> {
-    let label = LABELS.iter().find_map(|name| marks.label(name));
-    label.or_else(|| marks.annotation(NAME))
+pub(crate) fn group(meta: Meta<'_>) -> Option<&str> {
+    let label = LABELS.iter().find_map(|name| meta.label(name));
+    label.or_else(|| meta.annotation(NAME))
 }
 
 pub(crate) fn terms(object: &Json<'_>, spec: &Json<'_>, gpus: &GpuNames) -> Terms {
-    let declared = Terms {
-        min_resources: min_resources(spec, gpus),
-        timeout: seconds(spec, "scheduleTimeoutSeconds"),
-        ..pod_group(spec)
-    };
-    let (labels, annotations) = object.marks();
-    let marks = Marks { labels: &labels, annotations: &annotations };
-    pod_terms(marks, object.findings()).over(declared)
+    check_schedule_timeout(spec);
+    let declared = Terms { min_resources: min_resources(spec, gpus), ..pod_group(spec) };
+    let (labels, annotations) = object.labels_and_annotations();
+    let meta = Meta { labels: &labels, annotations: &annotations };
+    pod_terms(meta, object.findings()).over(declared)
 }
 
-/// What the annotations of a pod, or of a PodGroup, say of its gang.
-pub(crate) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
-    let (required, preferred) = gathering(marks, findings);
+/// The terms that annotations of a pod, or of a PodGroup, declare.
+pub(crate) fn pod_terms(meta: Meta<'_>, findings: &Findings) -> Terms {
+    let (required, preferred) = gathering(meta, findings);
+    check_waiting_time(meta, findings);
     Terms {
-        min: marks.count(MIN, findings).or_else(|| marks.count(MIN_LABEL, findings)),
-        total: marks.count(TOTAL, findings),
-        joined: groups(marks, findings),
-        queue: marks.label(QUOTA).map(Into::into),
-        timeout: marks.annotation(WAITING).and_then(|text| go_duration(text, WAITING, findings)),
+        min: meta.count(MIN, findings).or_else(|| meta.count(MIN_LABEL, findings)),
+        total: meta.count(TOTAL, findings),
+        merged_with: groups(meta, findings),
+        queue: meta.label(QUOTA).map(Into::into),
         required,
         preferred,
-        preemptible: marks.flag(PREEMPTIBLE, findings),
-        unheard: unheard(marks),
+        preemptible: meta.flag(PREEMPTIBLE, findings),
+        ignored: ignored(meta),
         ..Terms::default()
     }
 }
 
-/// How members wait for each other. Muster's start together and stop together, and whoever is made again later joins those
-/// that run: Koordinator's `Strict` and `once-satisfied`.
-fn unheard(marks: Marks<'_>) -> Vec<Arc<str>> {
-    let mode = marks.annotation(MODE).filter(|mode| *mode != "Strict");
-    let policies = [marks.annotation(MATCH_POLICY), marks.annotation(MATCH_POLICY_ALIAS)];
+/// Modes of waiting that Muster does not support. Its members start together and stop together, and members that are
+/// created later join those that run: Koordinator's `Strict` and `once-satisfied`.
+fn ignored(meta: Meta<'_>) -> Vec<Arc<str>> {
+    let mode = meta.annotation(MODE).filter(|mode| *mode != "Strict");
+    let policies = [meta.annotation(MATCH_POLICY), meta.annotation(MATCH_POLICY_ALIAS)];
     let policy = policies.into_iter().flatten().next().filter(|policy| *policy != "once-satisfied");
-    let mode = mode.map(|mode| format!("`mode: {mode}`: its members start together all the same"));
-    let policy = policy
-        .map(|policy| format!("`match-policy: {policy}`: members made later join those that run"));
+    let mode = mode.map(|mode| format!("`mode: {mode}`: its members start together nevertheless"));
+    let policy = policy.map(|policy| {
+        format!("`match-policy: {policy}`: members created later join those that run")
+    });
     mode.into_iter().chain(policy).map(Into::into).collect()
 }
 
-/// The gangs that start together, as a JSON list of `namespace/name`.
-fn groups(marks: Marks<'_>, findings: &Findings) -> Vec<Arc<str>> {
-    let Some(text) = marks.annotation(GROUPS) else { return Vec::new() };
+/// The groups that start together, as a JSON list of `namespace/name`.
+fn groups(meta: Meta<'_>, findings: &Findings) -> Vec<Arc<str>> {
+    let Some(text) = meta.annotation(GROUPS) else { return Vec::new() };
     match listed(text) {
         Ok(names) => names.into_iter().map(Into::into).collect(),
         Err(why) => {
@@ -89,7 +85,7 @@ fn groups(marks: Marks<'_>, findings: &Findings) -> Vec<Arc<str>> {
     }
 }
 
-/// The names in a list, or what is wrong with it.
+/// The names in a list, or why it is invalid.
 fn listed(text: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = serde_json::from_str(text)
         .map_err(|error| format!("is not a JSON list of names: {error}"))?;
@@ -100,10 +96,10 @@ fn listed(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// The groups that the annotations of a group or a pod say start together: itself among them, in order, each once. What
-/// cannot be understood joins nobody here; whoever reads the terms is told.
-pub(crate) fn joined(group: &GroupRef, marks: Marks<'_>) -> Option<Vec<GroupRef>> {
-    let names = listed(marks.annotation(GROUPS)?).unwrap_or_else(|_| vec![group.full_name()]);
+/// The groups that an annotation of a group or a pod lists as starting together: the group itself included, sorted,
+/// each once. An invalid list merges nothing here; it is reported when the terms are read.
+pub(crate) fn merged_groups(group: &GroupRef, meta: Meta<'_>) -> Option<Vec<GroupRef>> {
+    let names = listed(meta.annotation(GROUPS)?).unwrap_or_else(|_| vec![group.full_name()]);
     if names.is_empty() {
         return None;
     }
@@ -117,9 +113,9 @@ pub(crate) fn joined(group: &GroupRef, marks: Marks<'_>) -> Option<Vec<GroupRef>
     Some(all)
 }
 
-/// The layers all members must and should be gathered in; the last of each kind is the narrowest.
-fn gathering(marks: Marks<'_>, findings: &Findings) -> (Option<Level>, Option<Level>) {
-    let Some(text) = marks.annotation(TOPOLOGY) else { return (None, None) };
+/// The topology layers that all members must, and should, be placed in; the last of each kind is the narrowest.
+fn gathering(meta: Meta<'_>, findings: &Findings) -> (Option<Level>, Option<Level>) {
+    let Some(text) = meta.annotation(TOPOLOGY) else { return (None, None) };
     let spec: Value = match serde_json::from_str(text) {
         Ok(spec) => spec,
         Err(error) => {
@@ -138,36 +134,26 @@ fn gathering(marks: Marks<'_>, findings: &Findings) -> (Option<Level>, Option<Le
     (required, preferred)
 }
 
-/// A duration as Go prints it, such as `1m30s`, `1.5h` or `500ms`.
-fn go_duration(text: &str, name: &str, findings: &Findings) -> Option<Span> {
-    let span = go_span(text);
-    if span.is_none() {
-        findings.push(&field(name), format!("`{text}` is not a duration such as 90s or 1h30m"));
-    }
-    span
+/// Checks the waiting time, which is not used, as [`check_schedule_timeout`] does for PodGroups.
+fn check_waiting_time(meta: Meta<'_>, findings: &Findings) {
+    let Some(text) = meta.annotation(WAITING).filter(|text| !is_go_duration(text)) else { return };
+    findings.push(&field(WAITING), format!("`{text}` is not a duration such as 90s or 1h30m"));
 }
 
-fn go_span(text: &str) -> Option<Span> {
-    let units: BTreeMap<&str, f64> = BTreeMap::from([
-        ("h", 3.6e6),
-        ("m", 6e4),
-        ("s", 1e3),
-        ("ms", 1.0),
-        ("us", 1e-3),
-        ("µs", 1e-3),
-        ("ns", 1e-6),
-    ]);
-    let (mut rest, mut ms) = (text, 0.0);
-    if rest == "0" {
-        return Some(Span::ZERO);
+/// Whether a text is a duration as Go prints it, such as `1m30s`, `1.5h` or `500ms`.
+fn is_go_duration(text: &str) -> bool {
+    let mut rest = text;
+    while !rest.is_empty() && text != "0" {
+        let Some(digits) = rest.find(|c: char| !c.is_ascii_digit() && c != '.') else {
+            return false;
+        };
+        let (number, unit) = rest.split_at(digits);
+        let end = unit.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(unit.len());
+        let is_unit = matches!(&unit[..end], "h" | "m" | "s" | "ms" | "us" | "µs" | "ns");
+        if number.parse::<f64>().is_err() || !is_unit {
+            return false;
+        }
+        rest = &unit[end..];
     }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
-        ms += number * units.get(&rest[..end])?;
-        rest = &rest[end..];
-    }
-    (!text.is_empty()).then(|| Span(ms.round() as u64))
+    !text.is_empty()
 }

@@ -1,7 +1,7 @@
-//! kube-batch, under both of its API groups. Retired, but its annotation lives on in Volcano.
+//! kube-batch, under both of its API groups. It is retired, but Volcano still uses its annotation.
 
 use crate::dialects::dialect::GroupKind;
-use crate::dialects::labels::Marks;
+use crate::dialects::labels::Meta;
 use crate::dialects::terms::{Terms, pod_group};
 use crate::dialects::volcano::GROUP;
 use crate::foreign::json::{Findings, Json};
@@ -15,19 +15,19 @@ pub(crate) const KINDS: &[GroupKind] = &[
     GroupKind::pod_group("scheduling.incubator.k8s.io", &["v1alpha1"]),
 ];
 
-/// Whether a pod asks for this scheduler by name.
+/// Whether a pod names this scheduler.
 pub(crate) fn asked_for(spec: &PodSpec) -> bool {
     spec.scheduler_name.as_deref() == Some(SCHEDULER)
 }
 
-pub(crate) fn group<'a>(marks: Marks<'a>, spec: &PodSpec) -> Option<&'a str> {
-    marks.annotation(GROUP).filter(|_| asked_for(spec))
+pub(crate) fn group<'a>(meta: Meta<'a>, spec: &PodSpec) -> Option<&'a str> {
+    meta.annotation(GROUP).filter(|_| asked_for(spec))
 }
 
 pub(crate) fn terms(spec: &Json<'_>) -> Terms {
     pod_group(spec)
 }
 
-pub(crate) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
-    Terms { min: marks.count(MIN, findings), ..Terms::default() }
+pub(crate) fn pod_terms(meta: Meta<'_>, findings: &Findings) -> Terms {
+    Terms { min: meta.count(MIN, findings), ..Terms::default() }
 }

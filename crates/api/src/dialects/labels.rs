@@ -4,31 +4,31 @@ use std::collections::BTreeMap;
 
 use crate::foreign::json::{Findings, count};
 
-/// Labels and annotations, by which most dialects mark pods.
+/// The labels and annotations of a pod or a group, by which most dialects declare groups.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Marks<'a> {
+pub(crate) struct Meta<'a> {
     pub(crate) labels: &'a BTreeMap<String, String>,
     pub(crate) annotations: &'a BTreeMap<String, String>,
 }
 
-impl<'a> Marks<'a> {
-    /// A label that says something.
+impl<'a> Meta<'a> {
+    /// A label that is not empty.
     pub(crate) fn label(self, name: &str) -> Option<&'a str> {
         self.labels.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
-    /// An annotation that says something.
+    /// An annotation that is not empty.
     pub(crate) fn annotation(self, name: &str) -> Option<&'a str> {
         self.annotations.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
-    /// An annotation, or else the label of that name.
+    /// The annotation of that name, or else the label.
     pub(crate) fn either(self, name: &str) -> Option<&'a str> {
         self.annotation(name).or_else(|| self.label(name))
     }
-    /// A number of members, by annotation or label.
+    /// A number of members, from an annotation or a label.
     pub(crate) fn count(self, name: &str, findings: &Findings) -> Option<u32> {
         count(self.either(name)?, &field(name), findings)
     }
-    /// `true` or `false`, by annotation or label.
+    /// `true` or `false`, from an annotation or a label.
     pub(crate) fn flag(self, name: &str, findings: &Findings) -> Option<bool> {
         match self.either(name)? {
             "true" => Some(true),
@@ -41,7 +41,7 @@ impl<'a> Marks<'a> {
     }
 }
 
-/// How a mark is named in findings.
+/// The field name of an annotation in findings.
 pub(crate) fn field(name: &str) -> String {
     format!("metadata.annotations[{name}]")
 }

@@ -1,7 +1,8 @@
-//! Muster's own marks: for pods that belong to a Gang object, and for pods that have none and say all themselves.
+//! Muster's own annotations and labels: for pods that belong to a Gang object, and for pods without one, which declare
+//! everything themselves.
 
 use crate::dialects::dialect::GroupKind;
-use crate::dialects::labels::Marks;
+use crate::dialects::labels::Meta;
 use crate::dialects::terms::{Level, Terms};
 use crate::foreign::json::{Findings, Json};
 
@@ -21,27 +22,27 @@ pub(crate) const KINDS: &[GroupKind] = &[GroupKind {
     namespaced: true,
 }];
 
-pub(crate) fn group(marks: Marks<'_>) -> Option<&str> {
-    marks.either(GANG)
+pub(crate) fn group(meta: Meta<'_>) -> Option<&str> {
+    meta.either(GANG)
 }
 
-pub(crate) fn role(marks: Marks<'_>) -> Option<&str> {
-    marks.either(ROLE)
+pub(crate) fn role(meta: Meta<'_>) -> Option<&str> {
+    meta.either(ROLE)
 }
 
-/// What pods without a Gang object say of their gang.
-pub(crate) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
+/// The terms that pods without a Gang object declare.
+pub(crate) fn pod_terms(meta: Meta<'_>, findings: &Findings) -> Terms {
     Terms {
-        min: marks.count(SIZE, findings),
-        queue: marks.either(QUEUE).map(Into::into),
-        required: marks.either(REQUIRED).map(Level::key),
-        preferred: marks.either(PREFERRED).map(Level::key),
-        preemptible: marks.flag(PREEMPTIBLE, findings),
+        min: meta.count(SIZE, findings),
+        queue: meta.either(QUEUE).map(Into::into),
+        required: meta.either(REQUIRED).map(Level::key),
+        preferred: meta.either(PREFERRED).map(Level::key),
+        preemptible: meta.flag(PREEMPTIBLE, findings),
         ..Terms::default()
     }
 }
 
-/// What a Gang object sets for pods that join it; the whole of it is read by the manifest reader.
+/// The terms of a Gang object for pods that join it; the manifest reader reads the whole object.
 pub(crate) fn terms(spec: &Json<'_>) -> Terms {
     let roles = spec.list("roles");
     let min_of = |role: &Json<'_>| Some((role.text("name")?.into(), role.count("min")?));

@@ -1,6 +1,6 @@
-//! Kubernetes' own groups. The words change with every release: 1.35 keeps groups inside a Workload
-//! (`v1alpha1`, named by `spec.workloadRef`), 1.36 makes them objects (`v1alpha2`, `spec.schedulingGroup`), 1.37
-//! renames the disruption mode (`v1beta1`, `v1alpha3`). Either spelling of a field is read under any version.
+//! Kubernetes' own groups, whose API changes with every release: 1.35 has groups inside a Workload (`v1alpha1`, named
+//! by `spec.workloadRef`), 1.36 makes them objects (`v1alpha2`, `spec.schedulingGroup`), 1.37 renames the disruption
+//! mode (`v1beta1`, `v1alpha3`). Either spelling of a field is read in every version.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) fn group(spec: &PodSpec) -> Option<&str> {
     name.filter(|name| !name.is_empty())
 }
 
-/// A group inside a Workload; each replica of it is a gang by itself.
+/// A group inside a Workload; each replica of it is a gang of its own.
 pub(crate) fn workload_group(spec: &PodSpec) -> Option<String> {
     let group = spec.workload_ref.as_ref().filter(|group| !group.name.is_empty())?;
     let parts = [&group.name, &group.pod_group, &group.pod_group_replica_key];
@@ -35,6 +35,7 @@ pub(crate) fn workload_group(spec: &PodSpec) -> Option<String> {
 }
 
 pub(crate) fn terms(spec: &Json<'_>) -> Terms {
+    check_disruption_mode(spec);
     let constraints = spec.get("schedulingConstraints");
     let keys = constraints.map(|at| at.list("topology")).unwrap_or_default();
     Terms {
@@ -43,20 +44,20 @@ pub(crate) fn terms(spec: &Json<'_>) -> Terms {
         priority: spec.whole("priority"),
         required: keys.first().and_then(|key| key.text("key")).map(Level::key),
         never_preempts: spec.text("preemptionPolicy") == Some(NEVER),
-        whole: whole(spec),
-        unknown: composite(spec).into_iter().collect(),
+        unsupported: composite(spec).into_iter().collect(),
         ..Terms::default()
     }
 }
 
-/// A group of groups starts together, or so many of them: by itself this one would be a part of it.
+/// A composite group starts all of its groups together, or a minimum of them: alone, this group would be a part of a
+/// gang.
 fn composite(spec: &Json<'_>) -> Option<Arc<str>> {
     let parent = spec.text("parentCompositePodGroupName").filter(|name| !name.is_empty())?;
-    let words = format!("it is part of the composite group {parent}, and such are not known");
+    let words = format!("it is part of the composite group {parent}, which is not supported");
     Some(words.into())
 }
 
-/// The group of this name, or the only one there is.
+/// The group of this name, or the only group.
 pub(crate) fn workload_terms(spec: &Json<'_>, name: Option<&str>) -> Terms {
     let groups = spec.list("podGroups");
     let is_it = |group: &&Json<'_>| name.is_none() || group.text("name") == name;
@@ -70,7 +71,7 @@ pub(crate) fn workload_terms(spec: &Json<'_>, name: Option<&str>) -> Terms {
     Terms { min: group.need("policy").and_then(|policy| min(&policy)), ..Terms::default() }
 }
 
-/// How many must start together. Under the basic policy every pod is on its own, which is a minimum of one.
+/// The minimum number of members. Under the basic policy every pod is scheduled alone, which is a minimum of one.
 fn min(policy: &Json<'_>) -> Option<u32> {
     match (policy.get("gang"), policy.get("basic")) {
         (Some(gang), None) => {
@@ -88,18 +89,12 @@ fn min(policy: &Json<'_>) -> Option<u32> {
     }
 }
 
-/// Whether it is disrupted as a whole: a word in 1.36, a mapping from 1.37 on.
-fn whole(spec: &Json<'_>) -> Option<bool> {
-    let mode = spec.get("disruptionMode")?;
+/// Checks the disruption mode, which is not used: a word in 1.36, a mapping from 1.37 on.
+fn check_disruption_mode(spec: &Json<'_>) {
+    let Some(mode) = spec.get("disruptionMode") else { return };
     match mode.value().as_str() {
-        Some("PodGroup") => Some(true),
-        Some("Pod") => Some(false),
-        Some(other) => {
-            mode.error(format!("`{other}` is neither Pod nor PodGroup"));
-            None
-        }
-        None if mode.get("all").is_some() => Some(true),
-        None if mode.get("single").is_some() => Some(false),
-        None => None,
+        Some("PodGroup" | "Pod") => {}
+        Some(other) => mode.error(format!("`{other}` is neither Pod nor PodGroup")),
+        None => drop(mode.get("all")),
     }
 }

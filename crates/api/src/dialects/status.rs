@@ -1,10 +1,10 @@
-//! What a group's object is told of its gang, in the words its own controllers wait for.
+//! Writes the state of a gang into the status of its group object, in the form that the group's own controllers expect.
 //!
-//! A status is a JSON merge patch. It is made against the object as it is, so that conditions of others stay,
-//! times of transitions are kept while nothing turned, and no patch is made when nothing would change.
+//! A status is a JSON merge patch against the current object: conditions of other controllers stay, transition times
+//! change only with the condition, and there is no patch when nothing would change.
 //!
-//! Two promises of every dialect: "unschedulable" is said only where a node would help, because autoscalers buy
-//! nodes on hearing it (volcano#4710), and it is taken back as soon as it is no longer so (KAI#1888).
+//! Two rules hold for every dialect: "unschedulable" is reported only where another node would help, because
+//! autoscalers then buy nodes (volcano#4710), and it is withdrawn as soon as it no longer holds (KAI#1888).
 
 use jiff::Timestamp;
 use muster_core::time::Time;
@@ -13,64 +13,64 @@ use serde_json::{Map, Value, json};
 
 use crate::dialects::dialect::Dialect;
 
-/// Where a gang stands, as far as other systems have words for it.
+/// The state of a gang, as far as other systems can represent it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub enum State {
-    /// In the queue.
+    /// The gang waits in its queue.
     Waiting {
-        /// What it waits for.
+        /// What the gang waits for.
         why: String,
-        /// Whether one more node would start it; not so when a quota holds it, or Muster orders nodes itself.
+        /// Whether another node would let it start; not so when a quota holds it, or Muster orders nodes itself.
         node_would_help: bool,
     },
-    /// Its nodes are coming.
+    /// The nodes of the gang are being provisioned.
     Provisioning {
-        /// Nodes that are there.
+        /// Nodes that are ready.
         ready: u32,
-        /// Nodes it takes.
+        /// Nodes that the gang needs.
         total: u32,
     },
-    /// Every member has its place; they may be made and started.
+    /// Every member has a seat; members may be created and started.
     Admitted,
-    /// Its members run.
+    /// The members of the gang run.
     Running {
         /// Members that run.
         running: u32,
-        /// Members that are done.
+        /// Members that have succeeded.
         succeeded: u32,
-        /// Members that failed.
+        /// Members that have failed.
         failed: u32,
     },
     /// No member is left to run.
     Finished {
-        /// Members that are done.
+        /// Members that have succeeded.
         succeeded: u32,
-        /// Members that failed.
+        /// Members that have failed.
         failed: u32,
     },
-    /// It will not start as it is written.
+    /// The gang can never start as it is.
     Infeasible {
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
 
 impl State {
-    /// What a person reads.
+    /// The message for people.
     fn message(&self) -> String {
         match self {
             Self::Waiting { why, .. } | Self::Infeasible { why } => why.clone(),
             Self::Provisioning { ready, total } => format!("{ready} of {total} nodes are ready"),
-            Self::Admitted => "every member has its place".into(),
+            Self::Admitted => "every member has a seat".into(),
             Self::Running { running, .. } => format!("{running} members run"),
             Self::Finished { .. } => "no member is left to run".into(),
         }
     }
-    /// Whether every member has, or had, its place.
+    /// Whether every member has, or had, a seat.
     fn is_placed(&self) -> bool {
         matches!(self, Self::Admitted | Self::Running { .. } | Self::Finished { .. })
     }
-    /// One word for it; `Unschedulable` only where a node would help.
+    /// The reason in one word; `Unschedulable` only where another node would help.
     fn reason(&self) -> &'static str {
         match self {
             Self::Waiting { node_would_help: true, .. } => "Unschedulable",
@@ -80,7 +80,7 @@ impl State {
             Self::Infeasible { .. } => "Infeasible",
         }
     }
-    /// Members that run, are done and failed; `None` before any was started.
+    /// Members that run, have succeeded and have failed; `None` before any was started.
     fn counts(&self) -> Option<[(&'static str, u32); 3]> {
         let (running, succeeded, failed) = match self {
             Self::Running { running, succeeded, failed } => (*running, *succeeded, *failed),
@@ -91,25 +91,24 @@ impl State {
     }
 }
 
-/// A JSON merge patch, and where it goes.
+/// A JSON merge patch and its target.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct StatusPatch {
-    /// Whether it goes to the status subresource; otherwise to the object itself.
+    /// Whether it is for the status subresource; otherwise for the object itself.
     pub subresource: bool,
     /// The patch.
     pub patch: Value,
 }
 
-/// The patch that tells a group's object where its gang stands; `None` when the object says so already, or has
-/// no words for it.
+/// The patch that writes the gang's state into its group object; `None` if the object has that state already, or cannot
+/// represent it.
 pub fn status(dialect: Dialect, object: &Value, state: &State, now: Time) -> Option<StatusPatch> {
     let before = object.get("status").unwrap_or(&Value::Null);
     let version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     let (subresource, after) = match dialect {
-        Dialect::Muster => (true, muster(state)),
         Dialect::Native => (true, native(before, version, state, now)),
-        // In 1.35 a Workload has no status.
-        Dialect::Workload => return None,
+        // The status of a Gang is written apart from this, and in 1.35 a Workload has none.
+        Dialect::Muster | Dialect::Workload => return None,
         Dialect::SchedulerPlugins => (true, scheduler_plugins(before, state, now)),
         // Its CRD declares no status subresource, nor does Volcano's.
         Dialect::Koordinator => (false, koordinator(before, state, now)),
@@ -125,26 +124,12 @@ pub fn status(dialect: Dialect, object: &Value, state: &State, now: Time) -> Opt
     (!news.is_empty()).then(|| StatusPatch { subresource, patch: json!({ "status": news }) })
 }
 
-/// Whether a field would change; an absent one is as good as `null`.
+/// Whether a field would change; an absent field equals `null`.
 fn differs(before: Option<&Value>, after: &Value) -> bool {
     before.unwrap_or(&Value::Null) != after
 }
 
-fn muster(state: &State) -> Map<String, Value> {
-    let phase = match state {
-        State::Waiting { .. } => "Waiting",
-        State::Provisioning { .. } => "Provisioning",
-        State::Admitted => "Admitted",
-        State::Running { .. } => "Running",
-        State::Finished { .. } => "Finished",
-        State::Infeasible { .. } => "Infeasible",
-    };
-    let mut status = fields(phase, state);
-    status.insert("message".into(), state.message().into());
-    status
-}
-
-/// One condition, renamed in 1.37. There it says whether the group was ever placed, and stays true.
+/// One condition, renamed in 1.37. From then on it reports whether the group was ever scheduled, and stays true.
 fn native(before: &Value, version: &str, state: &State, now: Time) -> Map<String, Value> {
     let once = !version.ends_with("/v1alpha2");
     let kind = if once { "PodGroupInitiallyScheduled" } else { "PodGroupScheduled" };
@@ -152,7 +137,13 @@ fn native(before: &Value, version: &str, state: &State, now: Time) -> Map<String
     if once && condition(before, kind).is_some_and(is_true) {
         return Map::new();
     }
-    let news = News { kind, holds: state.is_placed(), tells: true, reason: state.reason(), state };
+    let news = WantedCondition {
+        kind,
+        holds: state.is_placed(),
+        always_written: true,
+        reason: state.reason(),
+        state,
+    };
     conditions(with(before, &[news], now))
 }
 
@@ -181,8 +172,8 @@ fn koordinator(before: &Value, state: &State, now: Time) -> Map<String, Value> {
     status
 }
 
-/// A group leaves `Pending` only when its nodes are there: operators make no pods before that, so this is where
-/// they wait for capacity. Once out, it does not go back while it waits for its pods.
+/// A group leaves `Pending` only when its nodes are ready: operators create no pods before that, so this is where they
+/// wait for capacity. It does not return to `Pending` while it waits for its pods.
 fn volcano(before: &Value, state: &State, now: Time) -> Map<String, Value> {
     let phase = match state {
         State::Waiting { .. } | State::Provisioning { .. } | State::Infeasible { .. } => {
@@ -197,7 +188,7 @@ fn volcano(before: &Value, state: &State, now: Time) -> Map<String, Value> {
     status
 }
 
-/// Volcano's grandparent has fewer words: what is over is still called running.
+/// kube-batch, from which Volcano was forked, has fewer phases: a finished group is still `Running`.
 fn kube_batch(before: &Value, state: &State, now: Time) -> Map<String, Value> {
     let phase = match state {
         State::Running { .. } | State::Finished { .. } => "Running",
@@ -212,13 +203,20 @@ fn batch_conditions(before: &Value, state: &State, now: Time) -> Map<String, Val
     let placed = state.is_placed();
     let helps = matches!(state, State::Waiting { node_would_help: true, .. });
     let reason = if helps { "NotEnoughResources" } else { state.reason() };
-    // While it waits the condition says why, also where it does not hold.
-    let unschedulable = News { kind: "Unschedulable", holds: helps, tells: !placed, reason, state };
-    let scheduled = News { kind: "Scheduled", holds: placed, tells: false, reason, state };
+    // While the gang waits the condition gives the reason, also when it is false.
+    let unschedulable = WantedCondition {
+        kind: "Unschedulable",
+        holds: helps,
+        always_written: !placed,
+        reason,
+        state,
+    };
+    let scheduled =
+        WantedCondition { kind: "Scheduled", holds: placed, always_written: false, reason, state };
     conditions(with(before, &[unschedulable, scheduled], now))
 }
 
-/// KAI keeps one condition per pool of nodes and takes it away when the group is placed.
+/// KAI has one condition per node pool, and removes it when the group is scheduled.
 fn kai(before: &Value, state: &State, now: Time) -> Map<String, Value> {
     let kind = "UnschedulableOnNodePool";
     let name = "schedulingConditions";
@@ -228,7 +226,8 @@ fn kai(before: &Value, state: &State, now: Time) -> Map<String, Value> {
     }
     let listed = before.get(name).and_then(Value::as_array);
     let old = listed.into_iter().flatten().find(|one| one.get("type") == Some(&json!(kind)));
-    let news = News { kind, holds: true, tells: true, reason: state.reason(), state };
+    let news =
+        WantedCondition { kind, holds: true, always_written: true, reason: state.reason(), state };
     let mut condition = news.condition(old, now);
     if let Some(fields) = condition.as_object_mut() {
         fields.insert("nodePool".into(), "default".into());
@@ -240,7 +239,7 @@ fn ended(failed: u32) -> &'static str {
     if failed > 0 { "Failed" } else { "Finished" }
 }
 
-/// The phase, and how many members run, are done and failed.
+/// The phase, and the numbers of members that run, have succeeded and have failed.
 fn fields(phase: &str, state: &State) -> Map<String, Value> {
     let mut status = Map::from_iter([("phase".into(), phase.into())]);
     for (name, count) in state.counts().into_iter().flatten() {
@@ -249,25 +248,25 @@ fn fields(phase: &str, state: &State) -> Map<String, Value> {
     status
 }
 
-/// When its members were first let go.
+/// Sets the time when the members were first started.
 fn started(status: &mut Map<String, Value>, before: &Value, state: &State, now: Time) {
     if state.is_placed() && before.get("scheduleStartTime").is_none_or(Value::is_null) {
         status.insert("scheduleStartTime".into(), stamp(now).into());
     }
 }
 
-/// A condition as it should be.
-struct News<'a> {
+/// The wanted state of a condition.
+struct WantedCondition<'a> {
     kind: &'static str,
     holds: bool,
-    /// Whether it is written even if it neither holds nor ever did.
-    tells: bool,
+    /// Whether it is written even if it is false and was never true.
+    always_written: bool,
     reason: &'a str,
     state: &'a State,
 }
 
-impl News<'_> {
-    /// The condition to write in place of the old one, which keeps its time while it does not turn.
+impl WantedCondition<'_> {
+    /// The condition to write in place of the old one, whose transition time stays while its status does not change.
     fn condition(&self, old: Option<&Value>, now: Time) -> Value {
         let status = if self.holds { "True" } else { "False" };
         let same = old.filter(|old| old.get("status") == Some(&json!(status)));
@@ -287,8 +286,8 @@ fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
     listed.into_iter().flatten().find(|one| one.get("type").and_then(Value::as_str) == Some(kind))
 }
 
-/// All conditions, those of others as they were.
-fn with(before: &Value, news: &[News<'_>], now: Time) -> Vec<Value> {
+/// All conditions; those of other controllers are unchanged.
+fn with(before: &Value, news: &[WantedCondition<'_>], now: Time) -> Vec<Value> {
     let listed = before.get("conditions").and_then(Value::as_array);
     let kind_of = |one: &Value| one.get("type").and_then(Value::as_str).map(str::to_owned);
     let ours = |one: &&Value| news.iter().any(|new| kind_of(one).as_deref() == Some(new.kind));
@@ -296,7 +295,7 @@ fn with(before: &Value, news: &[News<'_>], now: Time) -> Vec<Value> {
         listed.into_iter().flatten().filter(|one| !ours(one)).cloned().collect();
     for new in news {
         let old = condition(before, new.kind);
-        if new.holds || new.tells || old.is_some() {
+        if new.holds || new.always_written || old.is_some() {
             all.push(new.condition(old, now));
         }
     }

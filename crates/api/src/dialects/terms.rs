@@ -1,21 +1,20 @@
-//! What a group asks for, in words all dialects share.
+//! The terms of a group, which all dialects are translated into.
 
 use std::sync::Arc;
 
-use muster_core::time::Span;
 use serde::Serialize;
 
 use crate::foreign::json::Json;
 use crate::pod::request::GpuNames;
 use crate::pod::totals::{Totals, listed};
 
-/// How near to each other members are to be.
+/// A topology constraint of the members.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub enum Level {
-    /// In one domain of this node label, or of the level that is called so.
+    /// One domain of this node label, or of the topology level with this name.
     Key(Arc<str>),
-    /// Within this tier of the network, counted from 1 at the leaves. Only who knows the tree can say which
-    /// level that is.
+    /// One domain of this tier of the network, counted from 1 at the leaves. Only the host knows which topology level
+    /// that is.
     Tier(u32),
 }
 
@@ -25,51 +24,44 @@ impl Level {
     }
 }
 
-/// What a group asks for. What is `None` was not said.
+/// What a group requests. `None` where its objects give nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Terms {
-    /// The group does not start with fewer members.
+    /// The minimum number of members to start with.
     pub min: Option<u32>,
-    /// Nor with fewer of these roles.
+    /// The minimum number of members by role.
     pub min_by_role: Vec<(Arc<str>, u32)>,
-    /// Nor with less than this for all its members.
+    /// The minimum resources of all members together.
     pub min_resources: Option<Totals>,
-    /// How many members it has in all, where that is said apart.
+    /// The total number of members, where it is given separately.
     pub total: Option<u32>,
-    /// Groups it starts together with, or not at all, as `namespace/name`; itself may be among them.
-    pub joined: Vec<Arc<str>>,
-    /// The queue it waits in.
+    /// Groups that start together with this one, or not at all, as `namespace/name`; may include the group itself.
+    pub merged_with: Vec<Arc<str>>,
+    /// The queue of the group.
     pub queue: Option<Arc<str>>,
-    /// Its priority by name; whoever knows the classes turns it into a number.
+    /// The priority class; the host resolves it to a number.
     pub priority_class: Option<Arc<str>>,
-    /// Its priority.
+    /// The priority.
     pub priority: Option<i32>,
-    /// How long members may wait for each other. It was meant for schedulers that hold capacity meanwhile, and is
-    /// often a minute, in which no node boots: it is no deadline for orders.
-    pub timeout: Option<Span>,
-    /// Where all members must be.
+    /// The level that all members must be placed in.
     pub required: Option<Level>,
-    /// Where all members should be.
+    /// The level that all members should be placed in.
     pub preferred: Option<Level>,
-    /// Whether it may be stopped for others' sake.
+    /// Whether the gang may be preempted.
     pub preemptible: Option<bool>,
-    /// Whether nobody is stopped for its priority.
+    /// Whether no gang is preempted for its priority.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_preempts: bool,
-    /// Whether it is disrupted as a whole; otherwise member by member.
-    pub whole: Option<bool>,
-    /// Whether it is held back by its owner.
-    pub suspended: bool,
-    /// What it asks for that Muster cannot do, and without which it would not be what was meant.
+    /// Requirements that Muster does not support and without which the gang would not be what was meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unknown: Vec<Arc<str>>,
-    /// What it asks for that Muster does not do, and can be done without.
+    pub unsupported: Vec<Arc<str>>,
+    /// Settings that Muster does not support, and that can be ignored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unheard: Vec<Arc<str>>,
+    pub ignored: Vec<Arc<str>>,
 }
 
 impl Terms {
-    /// These terms, and those of `other` where these say nothing.
+    /// These terms, completed by those of `other`.
     pub fn over(self, other: Self) -> Self {
         let roles = if self.min_by_role.is_empty() { other.min_by_role } else { self.min_by_role };
         Self {
@@ -77,24 +69,29 @@ impl Terms {
             min_by_role: roles,
             min_resources: self.min_resources.or(other.min_resources),
             total: self.total.or(other.total),
-            joined: if self.joined.is_empty() { other.joined } else { self.joined },
+            merged_with: if self.merged_with.is_empty() {
+                other.merged_with
+            } else {
+                self.merged_with
+            },
             queue: self.queue.or(other.queue),
             priority_class: self.priority_class.or(other.priority_class),
             priority: self.priority.or(other.priority),
-            timeout: self.timeout.or(other.timeout),
             required: self.required.or(other.required),
             preferred: self.preferred.or(other.preferred),
             preemptible: self.preemptible.or(other.preemptible),
             never_preempts: self.never_preempts || other.never_preempts,
-            whole: self.whole.or(other.whole),
-            suspended: self.suspended || other.suspended,
-            unknown: if self.unknown.is_empty() { other.unknown } else { self.unknown },
-            unheard: if self.unheard.is_empty() { other.unheard } else { self.unheard },
+            unsupported: if self.unsupported.is_empty() {
+                other.unsupported
+            } else {
+                self.unsupported
+            },
+            ignored: if self.ignored.is_empty() { other.ignored } else { self.ignored },
         }
     }
 }
 
-/// The fields nearly all PodGroups share: `minMember`, `queue` and `priorityClassName`.
+/// The fields that nearly all PodGroups have: `minMember`, `queue` and `priorityClassName`.
 pub(crate) fn pod_group(spec: &Json<'_>) -> Terms {
     Terms {
         min: spec.count("minMember"),
@@ -104,18 +101,20 @@ pub(crate) fn pod_group(spec: &Json<'_>) -> Terms {
     }
 }
 
-/// A number of seconds.
-pub(crate) fn seconds(spec: &Json<'_>, name: &str) -> Option<Span> {
-    spec.whole::<u32>(name).map(|seconds| Span::secs(seconds.into()))
+/// Checks `scheduleTimeoutSeconds`, which is not used. It is the time that members may wait for each other, meant for
+/// schedulers that hold capacity meanwhile, and is often a minute, in which no node boots: it is no deadline for
+/// orders.
+pub(crate) fn check_schedule_timeout(spec: &Json<'_>) {
+    spec.whole::<u32>("scheduleTimeoutSeconds");
 }
 
-/// `minResources`. Volcano writes what a quota would count, so that every amount may be there three times:
-/// `cpu`, `requests.cpu` and `limits.cpu`; the first two mean the same and the last is no request.
+/// `minResources`. Volcano writes what a quota would count, and may give every amount three times: `cpu`,
+/// `requests.cpu` and `limits.cpu`; the first two are equal and the last is not a request.
 pub(crate) fn min_resources(spec: &Json<'_>, gpus: &GpuNames) -> Option<Totals> {
     resources(spec, "minResources", gpus)
 }
 
-/// A mapping of resources; `None` when nothing is in it.
+/// A mapping of resources; `None` if it is empty.
 pub(crate) fn resources(at: &Json<'_>, name: &str, gpus: &GpuNames) -> Option<Totals> {
     let pairs = at.pairs(name);
     let has = |name: &str| pairs.iter().any(|(other, _)| *other == name);

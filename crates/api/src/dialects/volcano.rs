@@ -1,10 +1,10 @@
-//! Volcano. Its annotation is also kube-batch's, so the scheduler a pod asks for tells the two apart.
+//! Volcano. Its annotation is also kube-batch's, and the scheduler name of a pod tells the two apart.
 
 use std::sync::Arc;
 
 use crate::dialects::dialect::GroupKind;
 use crate::dialects::kube_batch;
-use crate::dialects::labels::Marks;
+use crate::dialects::labels::Meta;
 use crate::dialects::terms::{Level, Terms, min_resources, pod_group};
 use crate::foreign::json::{Findings, Json};
 use crate::pod::request::GpuNames;
@@ -19,19 +19,19 @@ const PREEMPTIBLE: &str = "volcano.sh/preemptable";
 pub(crate) const KINDS: &[GroupKind] =
     &[GroupKind::pod_group("scheduling.volcano.sh", &["v1beta1"])];
 
-pub(crate) fn group<'a>(marks: Marks<'a>, spec: &PodSpec) -> Option<&'a str> {
-    marks.annotation(GROUP).filter(|_| !kube_batch::asked_for(spec))
+pub(crate) fn group<'a>(meta: Meta<'a>, spec: &PodSpec) -> Option<&'a str> {
+    meta.annotation(GROUP).filter(|_| !kube_batch::asked_for(spec))
 }
 
-pub(crate) fn role(marks: Marks<'_>) -> Option<&str> {
-    marks.either(ROLE)
+pub(crate) fn role(meta: Meta<'_>) -> Option<&str> {
+    meta.either(ROLE)
 }
 
 pub(crate) fn terms(object: &Json<'_>, spec: &Json<'_>, gpus: &GpuNames) -> Terms {
     let (required, preferred) = topology(spec);
     let by_role = spec.pairs("minTaskMember");
-    let (labels, annotations) = object.marks();
-    let marks = Marks { labels: &labels, annotations: &annotations };
+    let (labels, annotations) = object.labels_and_annotations();
+    let meta = Meta { labels: &labels, annotations: &annotations };
     let declared = Terms {
         min_by_role: by_role
             .iter()
@@ -40,19 +40,19 @@ pub(crate) fn terms(object: &Json<'_>, spec: &Json<'_>, gpus: &GpuNames) -> Term
         min_resources: min_resources(spec, gpus),
         required,
         preferred,
-        unknown: inner_groups(spec).into_iter().collect(),
+        unsupported: inner_groups(spec).into_iter().collect(),
         ..pod_group(spec)
     };
-    declared.over(pod_terms(marks, object.findings()))
+    declared.over(pod_terms(meta, object.findings()))
 }
 
-/// Groups within the group, each with a size and a place of its own.
+/// Subgroups of the group, each with its own size and topology.
 fn inner_groups(spec: &Json<'_>) -> Option<Arc<str>> {
     let any = !spec.list("subGroupPolicy").is_empty();
-    any.then(|| "it has groups of its own (`subGroupPolicy`), and such are not known".into())
+    any.then(|| "it has subgroups (`subGroupPolicy`), which are not supported".into())
 }
 
-/// How close members are to be: within a tier by number or by name. Mode `hard` is the default.
+/// The topology constraint of the members: a tier by number or by name. Mode `hard` is the default.
 fn topology(spec: &Json<'_>) -> (Option<Level>, Option<Level>) {
     let Some(wanted) = spec.get("networkTopology") else { return (None, None) };
     let name = wanted.text("highestTierName").map(Level::key);
@@ -67,12 +67,12 @@ fn topology(spec: &Json<'_>) -> (Option<Level>, Option<Level>) {
     }
 }
 
-/// What a pod, its owner or a PodGroup says by annotation.
-pub(crate) fn pod_terms(marks: Marks<'_>, findings: &Findings) -> Terms {
+/// The terms that annotations of a pod, its owner or a PodGroup declare.
+pub(crate) fn pod_terms(meta: Meta<'_>, findings: &Findings) -> Terms {
     Terms {
-        min: marks.count(MIN, findings),
-        queue: marks.either(QUEUE).map(Into::into),
-        preemptible: marks.flag(PREEMPTIBLE, findings),
+        min: meta.count(MIN, findings),
+        queue: meta.either(QUEUE).map(Into::into),
+        preemptible: meta.flag(PREEMPTIBLE, findings),
         ..Terms::default()
     }
 }

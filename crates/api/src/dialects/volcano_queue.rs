@@ -1,4 +1,5 @@
-//! Queues of Volcano and kube-batch, whose operators and users expect them to be there; KAI's are told apart by their words.
+//! Queues of Volcano and kube-batch, which their operators and users expect to exist; KAI's queues are recognized by
+//! their fields.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::foreign::json::{Findings, Json};
 use crate::pod::request::GpuNames;
 use crate::pod::totals::Totals;
 
-/// The kinds of queues that are understood.
+/// The supported kinds of queues.
 pub const QUEUES: &[GroupKind] = &[
     cluster_queue("scheduling.volcano.sh", &["v1beta1"]),
     cluster_queue("scheduling.sigs.dev", &["v1alpha2"]),
@@ -23,22 +24,22 @@ const fn cluster_queue(group: &'static str, versions: &'static [&'static str]) -
     GroupKind { group, versions, kind: "Queue", plural: "queues", namespaced: false }
 }
 
-/// What such a queue says. What is `None` was not said.
+/// The terms of such a queue. `None` where it gives nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct QueueTerms {
-    /// The queue around it.
+    /// Its parent.
     pub parent: Option<Arc<str>>,
     /// Its weight among its siblings.
     pub weight: Option<u32>,
-    /// What is kept for it whether it uses it or not.
+    /// Resources that are reserved for it, used or not.
     pub guaranteed: Option<Totals>,
-    /// What it should have, and gets back when it wants it.
+    /// Resources that it should have, and can reclaim.
     pub deserved: Option<Totals>,
-    /// What it can have at most.
+    /// The most resources that it may have.
     pub limit: Option<Totals>,
-    /// Whether others may take back what it has above what it deserves.
+    /// Whether others may reclaim what it holds above what it deserves.
     pub reclaimable: Option<bool>,
-    /// Whether it takes nobody new.
+    /// Whether it admits no new gangs.
     pub closed: bool,
 }
 
@@ -47,10 +48,10 @@ pub fn queue(object: &Value, gpus: &GpuNames) -> Result<QueueTerms, Vec<String>>
     let findings = Findings::default();
     let object = Json::root(object, &findings);
     let Some(spec) = object.get("spec") else {
-        // Kubernetes keeps no empty mappings: this queue says nothing.
+        // Kubernetes drops empty mappings: the queue gives nothing.
         return findings.settle(QueueTerms::default());
     };
-    if kai_queue::is_it(&spec) {
+    if kai_queue::has_kai_fields(&spec) {
         let queue = kai_queue::queue(&spec);
         return findings.settle(queue);
     }

@@ -1,4 +1,4 @@
-//! Foreign manifests as data, for hosts that read them from files: on a cluster the API server does this.
+//! Foreign manifests as JSON values, for hosts that read them from files: on a cluster the API server does this.
 
 use serde_json::{Map, Number, Value as Json};
 
@@ -6,7 +6,7 @@ use crate::read::finding::{Finding, Position, Sink, sort};
 use crate::yaml::tree::{Content, Documents, Node};
 use crate::yaml::value::kind_of;
 
-/// The objects of a text of YAML documents, of whatever kind they are; or where it is not YAML.
+/// The objects of a text of YAML documents, of any kind, or where it is not YAML.
 pub fn foreign(file: &str, text: &str) -> Result<Vec<Json>, Vec<Finding>> {
     let sink = Sink::new(file);
     let mut objects = Vec::new();
@@ -22,7 +22,7 @@ pub fn foreign(file: &str, text: &str) -> Result<Vec<Json>, Vec<Finding>> {
     if findings.is_empty() { Ok(objects) } else { Err(findings) }
 }
 
-/// A tree without its lines. Its depth is bounded by the reader, so this may call itself.
+/// A tree without its positions. The reader bounds its depth, so recursion is safe.
 fn data(node: Node<'_>, sink: &Sink) -> Json {
     match node.content {
         Content::Null => Json::Null,
@@ -47,7 +47,7 @@ fn twice(sink: &Sink, at: Position, key: &str) {
     sink.push(sink.mark(at, key.to_owned()).error("is given twice"));
 }
 
-/// A scalar without quotes: a number or a boolean where YAML reads one, else text.
+/// An unquoted scalar: a number or a boolean where YAML reads one, else text.
 fn scalar(text: &str) -> Json {
     let number = || {
         let whole = text.parse::<i64>().ok().map(Number::from);

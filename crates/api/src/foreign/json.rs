@@ -1,7 +1,7 @@
-//! A foreign object, read field by field.
+//! Reads a foreign object field by field.
 //!
-//! Other systems' objects are read leniently where Muster's own are read strictly: a field nobody asks for is no
-//! business of ours, `null` is absent. A field we do ask for and cannot use is a finding that names it.
+//! Other systems' objects are read leniently where Muster's own are read strictly: unknown fields are ignored, and
+//! `null` is absent. A field that is read and invalid is a finding with its name.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,17 +12,17 @@ use serde_json::Value;
 use crate::read::finding::shortened;
 use crate::yaml::value::join;
 
-/// Members a group can have, as in Muster's own manifests.
+/// The largest number of members of a group, as in Muster's own manifests.
 pub(crate) const MAX_MEMBERS: u32 = 1_000_000;
-/// The longest finding, in characters: what a user wrote is part of it, and may be megabytes.
+/// The longest finding, in characters: the user's text is part of it, and may have megabytes.
 const LONGEST: usize = 400;
 
-/// Where findings about one object go.
+/// Collects the findings about one object.
 #[derive(Debug, Default)]
 pub(crate) struct Findings(RefCell<Vec<String>>);
 
 impl Findings {
-    /// Records what is wrong with a field. Fields are asked for more than once, and complained of only once.
+    /// Records what is wrong with a field. Fields may be read several times, and are reported once.
     pub(crate) fn push(&self, field: &str, reason: impl Display) {
         let finding = shortened(&format!("{field}: {reason}"), LONGEST);
         let mut findings = self.0.borrow_mut();
@@ -30,18 +30,18 @@ impl Findings {
             findings.push(finding);
         }
     }
-    /// Records what others found.
+    /// Adds findings of another reader.
     pub(crate) fn extend(&self, findings: Vec<String>) {
         self.0.borrow_mut().extend(findings);
     }
-    /// What was read, if nothing was wrong with it.
+    /// The result, if there are no findings.
     pub(crate) fn settle<T>(self, read: T) -> Result<T, Vec<String>> {
         let findings = self.0.into_inner();
         if findings.is_empty() { Ok(read) } else { Err(findings) }
     }
 }
 
-/// A value of a foreign object, the path to it, and where to complain about it.
+/// A value of a foreign object, its path, and the collector of its findings.
 #[derive(Clone, Debug)]
 pub(crate) struct Json<'a> {
     value: &'a Value,
@@ -54,19 +54,19 @@ impl<'a> Json<'a> {
     pub(crate) fn root(value: &'a Value, findings: &'a Findings) -> Self {
         Self { value, path: String::new(), findings }
     }
-    /// The value as it came.
+    /// The raw value.
     pub(crate) fn value(&self) -> &'a Value {
         self.value
     }
-    /// The path from the object to here.
+    /// The path from the object to this value.
     pub(crate) fn path(&self) -> &str {
         if self.path.is_empty() { "(object)" } else { &self.path }
     }
-    /// The path a field of this mapping has.
+    /// The path of a field of this mapping.
     pub(crate) fn path_of(&self, name: &str) -> String {
         join(&self.path, name)
     }
-    /// Where findings about it go.
+    /// The collector of its findings.
     pub(crate) fn findings(&self) -> &'a Findings {
         self.findings
     }
@@ -74,7 +74,7 @@ impl<'a> Json<'a> {
     pub(crate) fn error(&self, reason: impl Display) {
         self.findings.push(self.path(), reason);
     }
-    /// Records that a field of this mapping has to be there.
+    /// Records that a required field of this mapping is missing.
     pub(crate) fn missing(&self, name: &str) {
         self.findings.push(&self.path_of(name), "is missing");
     }
@@ -89,7 +89,7 @@ impl<'a> Json<'a> {
     pub(crate) fn at(&self, path: &[&str]) -> Option<Json<'a>> {
         path.iter().try_fold(self.clone(), |here, name| here.get(name))
     }
-    /// A field that has to be there.
+    /// A required field.
     pub(crate) fn need(&self, name: &str) -> Option<Json<'a>> {
         let found = self.get(name);
         if found.is_none() && self.value.is_object() {
@@ -97,7 +97,7 @@ impl<'a> Json<'a> {
         }
         found
     }
-    /// The items of a list, none when it is absent.
+    /// The items of a list; none if it is absent.
     pub(crate) fn list(&self, name: &str) -> Vec<Json<'a>> {
         let Some(list) = self.get(name) else { return Vec::new() };
         let Some(items) = list.value.as_array() else {
@@ -111,7 +111,7 @@ impl<'a> Json<'a> {
         };
         items.iter().enumerate().map(item).collect()
     }
-    /// The entries of a mapping, none when it is absent.
+    /// The entries of a mapping; none if it is absent.
     pub(crate) fn pairs(&self, name: &str) -> Vec<(&'a str, Json<'a>)> {
         let Some(map) = self.get(name) else { return Vec::new() };
         let Some(entries) = map.value.as_object() else {
@@ -125,12 +125,14 @@ impl<'a> Json<'a> {
     }
 
     /// The labels and annotations of an object.
-    pub(crate) fn marks(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
+    pub(crate) fn labels_and_annotations(
+        &self,
+    ) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
         let metadata = self.get("metadata");
         let read = |name| metadata.as_ref().map(|at| at.texts(name)).unwrap_or_default();
         (read("labels"), read("annotations"))
     }
-    /// A mapping of texts; what is no text in it is left out, with a finding.
+    /// A mapping of texts; other values are left out, with a finding.
     pub(crate) fn texts(&self, name: &str) -> BTreeMap<String, String> {
         let mut texts = BTreeMap::new();
         for (key, value) in self.pairs(name) {
@@ -144,7 +146,7 @@ impl<'a> Json<'a> {
         texts
     }
 
-    /// Text; `None` also when it is empty, which Kubernetes takes for absent.
+    /// Text; `None` also if it is empty, which Kubernetes treats as absent.
     pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         let field = self.get(name)?;
         let Some(text) = field.value.as_str() else { return field.expected("text") };
@@ -155,7 +157,7 @@ impl<'a> Json<'a> {
         let field = self.get(name)?;
         field.value.as_bool().or_else(|| field.expected("true or false"))
     }
-    /// A whole number that fits `T`.
+    /// An integer that fits `T`.
     pub(crate) fn whole<T: TryFrom<i64>>(&self, name: &str) -> Option<T> {
         let field = self.get(name)?;
         let number = field.value.as_i64().and_then(|number| T::try_from(number).ok());
@@ -177,7 +179,7 @@ impl<'a> Json<'a> {
     }
 }
 
-/// Reads a number of members from text.
+/// Parses a number of members.
 pub(crate) fn count(text: &str, field: &str, findings: &Findings) -> Option<u32> {
     let number = text.trim().parse::<u32>().ok().filter(|number| *number <= MAX_MEMBERS);
     if number.is_none() {

@@ -1,2 +1,5 @@
-pub(crate) mod files;
+//! Lenient reading of other systems' objects: as JSON values field by field, and from files.
+
 pub(crate) mod json;
+
+pub(crate) mod files;

@@ -1,6 +1,6 @@
-//! Resources: what members ask for and what nodes offer.
+//! Resources: requests of members and supply of nodes.
 //!
-//! GPUs are taken out of the lists here, because everywhere else they are devices and not amounts.
+//! GPUs are separated from the lists here, because everywhere else they are devices and not amounts.
 
 use muster_core::device::{GpuKind, GpuRequest, MAX_DEVICES, WHOLE};
 use muster_core::gang::Request;
@@ -11,23 +11,23 @@ use crate::yaml::fields::Fields;
 use crate::yaml::names::{KEY_RULE, is_key};
 use crate::yaml::value::Value;
 
-/// The GPU resource when nobody names another.
+/// The GPU resource when none is named.
 pub(crate) const GPU: &str = "nvidia.com/gpu";
-/// The most of one resource a member asks for or a node has: a pebibyte of memory. Sums over every member
-/// and node then stay far inside 64 bits.
+/// The largest amount of one resource of a member or a node: a pebibyte of memory. Sums over every member and node then
+/// stay far inside 64 bits.
 pub(crate) const MAX_AMOUNT: u64 = 1 << 50;
 
-/// A resource found in a list.
+/// One resource of a list.
 pub(crate) struct Listed<'a> {
     /// Its name.
     pub(crate) name: &'a str,
-    /// How much of it, in base units; thousandths of a device for GPUs.
+    /// Its amount in base units; thousandths of a device for GPUs.
     pub(crate) amount: u64,
-    /// Where it was written.
+    /// Where it is written.
     pub(crate) value: Value<'a>,
 }
 
-/// What each member of a role asks for.
+/// The request of each member of a role.
 pub(crate) fn request(resources: &Value<'_>) -> Request {
     let (amounts, gpus) = amounts(resources, MAX_AMOUNT);
     let mut request = Request { amounts, gpu: None };
@@ -49,7 +49,7 @@ pub(crate) fn request(resources: &Value<'_>) -> Request {
     request
 }
 
-/// Devices and the part of each, for this many thousandths: whole ones, or a part of a single one.
+/// The number of devices and the share of each, for this many thousandths: whole devices, or a part of a single one.
 pub(crate) fn share(milli: u64) -> Option<(u16, u16)> {
     let whole = u64::from(WHOLE);
     match milli {
@@ -60,7 +60,7 @@ pub(crate) fn share(milli: u64) -> Option<(u16, u16)> {
     }
 }
 
-/// What a node or an offering has: amounts from `allocatable`, GPUs from there or from `gpu`.
+/// The supply of a node or an offering: amounts from `allocatable`, GPUs from there or from `gpu`.
 pub(crate) fn supply(fields: &Fields<'_>) -> (NamedAmounts, Option<GpuKind>, u16) {
     let listed = fields.need("allocatable").map(|value| amounts(&value, MAX_AMOUNT));
     let (amounts, mut gpus) = listed.unwrap_or_default();
@@ -88,7 +88,7 @@ pub(crate) fn supply(fields: &Fields<'_>) -> (NamedAmounts, Option<GpuKind>, u16
     (amounts, kind, count)
 }
 
-/// Reads `gpu: {model, memory, count, resource}` and holds it against what `allocatable` lists.
+/// Reads `gpu: {model, memory, count, resource}` and checks it against the GPUs that `allocatable` lists.
 fn devices(gpu: &Fields<'_>, listed: Option<(&str, u16, Value<'_>)>) -> (Option<GpuKind>, u16) {
     let model = gpu.text("model").unwrap_or_default();
     let memory = gpu.get("memory").and_then(|value| bytes(&value)).unwrap_or_default();
@@ -122,14 +122,14 @@ pub(crate) fn bytes(value: &Value<'_>) -> Option<u64> {
     bytes
 }
 
-/// Named amounts up to `most` base units each, GPUs apart.
+/// Named amounts of up to `most` base units each, without GPUs.
 fn amounts<'a>(value: &Value<'a>, most: u64) -> (NamedAmounts, Vec<Listed<'a>>) {
     let (gpus, rest): (Vec<_>, Vec<_>) =
         listed(value, most).into_iter().partition(|listed| is_gpu(listed.name));
     (rest.into_iter().map(|listed| (listed.name.into(), listed.amount)).collect(), gpus)
 }
 
-/// Every resource of a list that can be read, up to `most` base units each but for GPUs.
+/// Every readable resource of a list, up to `most` base units each except GPUs.
 pub(crate) fn listed<'a>(value: &Value<'a>, most: u64) -> Vec<Listed<'a>> {
     let mut found = Vec::new();
     for (name, value) in value.pairs().unwrap_or_default() {

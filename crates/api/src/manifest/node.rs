@@ -1,4 +1,4 @@
-//! `kind: Node`: nodes that are there from the start, for hosts that have no cluster to look at.
+//! Reads `kind: Node`: nodes that exist from the start, for hosts without a cluster.
 
 use muster_core::node::NodeSpec;
 
@@ -8,7 +8,7 @@ use crate::read::finding::Mark;
 use crate::read::object::Metadata;
 use crate::yaml::fields::Fields;
 
-/// Nodes one object, and all objects together, can stand for.
+/// The largest number of nodes that one object, and all objects together, can stand for.
 pub(crate) const MAX_NODES: u32 = 1_000_000;
 
 /// `count` nodes that differ in their names only.
@@ -38,7 +38,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredNode {
 }
 
 impl DeclaredNode {
-    /// The nodes, numbered from 0 when they are several.
+    /// The nodes, numbered from 0 if there are several.
     pub(crate) fn expand(self) -> impl Iterator<Item = NodeSpec> {
         let Self { spec, count, name: _ } = self;
         (0..count).map(move |number| {

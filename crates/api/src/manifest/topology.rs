@@ -1,4 +1,4 @@
-//! `kind: Topology`: the levels of the tree, widest first.
+//! Reads `kind: Topology`: the levels of the tree, widest first.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use muster_core::topology::{HOSTNAME, LevelSpec, Levels, NODE_LEVEL};
 use crate::yaml::fields::Fields;
 use crate::yaml::names::{KEY_RULE, LABEL_RULE, is_key, is_label};
 
-/// Levels one tree can have; real ones have three to six.
+/// The largest number of levels of a tree; real ones have three to six.
 const MAX_LEVELS: usize = 16;
 
 /// Reads the levels.

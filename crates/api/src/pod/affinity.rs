@@ -1,4 +1,4 @@
-//! Affinity, selectors and spreading, as a pod writes them.
+//! Node affinity, pod affinity and anti-affinity, label selectors and topology spread constraints of a pod's spec.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pod::lenient::or_default;
 
-/// Which nodes and neighbours a pod wants.
+/// A pod's node affinity, pod affinity and pod anti-affinity.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
 pub struct Affinity {
@@ -16,7 +16,7 @@ pub struct Affinity {
     /// Pods it must or should be near.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_affinity: Option<PodAffinity>,
-    /// Pods it must or should keep away from.
+    /// Pods whose domains it must or should avoid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_anti_affinity: Option<PodAffinity>,
 }
@@ -39,7 +39,7 @@ pub struct NodeAffinity {
         deserialize_with = "or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub preferred: Vec<PreferredNodes>,
+    pub preferred: Vec<PreferredSchedulingTerm>,
 }
 
 /// Terms of which one must hold.
@@ -48,37 +48,37 @@ pub struct NodeAffinity {
 pub struct NodeSelector {
     /// The terms; none of them is a selector that matches nothing.
     #[serde(default, deserialize_with = "or_default")]
-    pub node_selector_terms: Vec<NodeTerm>,
+    pub node_selector_terms: Vec<NodeSelectorTerm>,
 }
 
-/// A wish about nodes, with a weight.
+/// A preferred node term, with a weight.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
-pub struct PreferredNodes {
+pub struct PreferredSchedulingTerm {
     /// How much it counts, 1 to 100.
     #[serde(default, deserialize_with = "or_default")]
     pub weight: i64,
     /// What should hold.
     #[serde(default, deserialize_with = "or_default")]
-    pub preference: NodeTerm,
+    pub preference: NodeSelectorTerm,
 }
 
 /// Expressions that must all hold; without any, it matches nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
-pub struct NodeTerm {
+pub struct NodeSelectorTerm {
     /// About the node's labels.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
-    pub match_expressions: Vec<NodeExpression>,
+    pub match_expressions: Vec<NodeSelectorRequirement>,
     /// About the node's name.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
-    pub match_fields: Vec<NodeExpression>,
+    pub match_fields: Vec<NodeSelectorRequirement>,
 }
 
 /// One comparison of one label, or of the node's name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
-pub struct NodeExpression {
+pub struct NodeSelectorRequirement {
     /// The label, or `metadata.name`.
     #[serde(default, deserialize_with = "or_default")]
     pub key: String,
@@ -90,7 +90,7 @@ pub struct NodeExpression {
     pub values: Vec<String>,
 }
 
-/// Pods to be near, or to keep away from.
+/// Terms of pod affinity, or of pod anti-affinity.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
 pub struct PodAffinity {
@@ -101,7 +101,7 @@ pub struct PodAffinity {
         deserialize_with = "or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub required: Vec<PodTerm>,
+    pub required: Vec<PodAffinityTerm>,
     /// What should hold.
     #[serde(
         default,
@@ -109,25 +109,25 @@ pub struct PodAffinity {
         deserialize_with = "or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub preferred: Vec<PreferredPods>,
+    pub preferred: Vec<WeightedPodAffinityTerm>,
 }
 
-/// A wish about neighbours, with a weight.
+/// A preferred term of pod affinity or anti-affinity, with a weight.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
-pub struct PreferredPods {
+pub struct WeightedPodAffinityTerm {
     /// How much it counts, 1 to 100.
     #[serde(default, deserialize_with = "or_default")]
     pub weight: i64,
-    /// Which pods, and how near.
+    /// The pods, and the topology key.
     #[serde(default, deserialize_with = "or_default")]
-    pub pod_affinity_term: PodTerm,
+    pub pod_affinity_term: PodAffinityTerm,
 }
 
-/// Which pods, and what being near them means.
+/// Selects pods, and the topology key whose domains count as near.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
-pub struct PodTerm {
+pub struct PodAffinityTerm {
     /// The pods by their labels; absent matches none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
@@ -137,7 +137,7 @@ pub struct PodTerm {
     /// Their namespaces by labels; an empty selector is every namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<LabelSelector>,
-    /// Nodes are near each other when this label of theirs has one value.
+    /// Nodes with one value of this label are one domain.
     #[serde(default, deserialize_with = "or_default")]
     pub topology_key: String,
     /// Labels whose values are taken from the pod itself and must be equal.
@@ -157,11 +157,11 @@ pub struct LabelSelector {
     pub match_labels: BTreeMap<String, String>,
     /// Comparisons that must hold as well.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
-    pub match_expressions: Vec<LabelExpression>,
+    pub match_expressions: Vec<LabelSelectorRequirement>,
 }
 
 /// One comparison of one label: `In`, `NotIn`, `Exists` or `DoesNotExist`.
-pub type LabelExpression = NodeExpression;
+pub type LabelSelectorRequirement = NodeSelectorRequirement;
 
 impl LabelSelector {
     /// Whether these labels match; an empty selector matches everything.
@@ -172,23 +172,23 @@ impl LabelSelector {
     }
 }
 
-fn holds(expression: &LabelExpression, labels: &BTreeMap<String, String>) -> bool {
+fn holds(expression: &LabelSelectorRequirement, labels: &BTreeMap<String, String>) -> bool {
     let value = labels.get(&expression.key);
     match expression.operator.as_str() {
         "In" => value.is_some_and(|value| expression.values.contains(value)),
         "NotIn" => value.is_none_or(|value| !expression.values.contains(value)),
         "Exists" => value.is_some(),
         "DoesNotExist" => value.is_none(),
-        // Nobody knows what it means, so nobody matches.
+        // An unknown operator matches nothing.
         _ => false,
     }
 }
 
-/// How evenly pods are spread over domains.
+/// A topology spread constraint: how evenly pods are spread over domains.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
-pub struct SpreadConstraint {
-    /// How much fuller than the emptiest a domain may be.
+pub struct TopologySpreadConstraint {
+    /// How many pods more than the emptiest domain any domain may have.
     #[serde(default, deserialize_with = "or_default")]
     pub max_skew: i64,
     /// The label that tells domains apart.
@@ -203,10 +203,10 @@ pub struct SpreadConstraint {
     /// How many domains there must be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_domains: Option<i64>,
-    /// Whether only nodes count that the pod itself wants: `Honor`, which is meant when nothing is said, or `Ignore`.
+    /// Whether only nodes count that match the pod's node affinity and selector: `Honor`, the default, or `Ignore`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_affinity_policy: Option<String>,
-    /// Whether only nodes count whose taints the pod tolerates: `Honor`, or `Ignore`, which is meant when nothing is said.
+    /// Whether only nodes count whose taints the pod tolerates: `Honor`, or `Ignore`, the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_taints_policy: Option<String>,
     /// Labels whose values are taken from the pod itself and must be equal.

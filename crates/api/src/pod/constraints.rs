@@ -1,4 +1,4 @@
-//! Where a pod may run, by what it says of nodes.
+//! A pod's node selector, node affinity and tolerations as planner constraints.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use muster_core::constraint::{
 use muster_core::topology::HOSTNAME;
 
 use crate::foreign::json::Findings;
-use crate::pod::affinity::{NodeAffinity, NodeExpression, NodeTerm};
+use crate::pod::affinity::{NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm};
 use crate::pod::spec::{PodSpec, TolerationSpec};
 
 /// The one field of a node that can be matched: its name.
 const NAME: &str = "metadata.name";
-/// A label that is asked to have one of no values: what a selector without terms means, which is nowhere.
-const NOWHERE: &str = "muster.sh/nowhere";
+/// A label that must have one of no values, which no node satisfies: the meaning of a selector without terms.
+const NO_NODE_LABEL: &str = "muster.sh/nowhere";
 
 impl PodSpec {
-    /// What it demands of nodes, or what is wrong with its demands. GPU models and memory are left open: a pod
-    /// has no words for them but labels.
+    /// Its constraints on nodes, or what is invalid in them. GPU models and memory are left open: a pod can only
+    /// express them by labels.
     pub fn constraints(&self) -> Result<Constraints, Vec<String>> {
         let findings = Findings::default();
         let all = self.node_selector.iter().map(|(key, value)| Requirement {
@@ -43,37 +43,39 @@ fn required(nodes: &NodeAffinity, findings: &Findings) -> Vec<Term> {
     let Some(selector) = &nodes.required else { return Vec::new() };
     let field = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution";
     let listed = selector.node_selector_terms.iter().enumerate();
-    let read = |(index, written): (usize, &NodeTerm)| {
+    let read = |(index, written): (usize, &NodeSelectorTerm)| {
         term(written, &format!("{field}.nodeSelectorTerms[{index}]"), findings)
     };
     let terms: Vec<Term> = listed.map(read).filter(|term| !term.is_empty()).collect();
     if terms.is_empty() {
-        return vec![vec![Requirement { key: NOWHERE.into(), test: Test::In(Vec::new()) }]];
+        return vec![vec![Requirement { key: NO_NODE_LABEL.into(), test: Test::In(Vec::new()) }]];
     }
     terms
 }
 
-/// Wishes with a weight. One without expressions is no wish.
+/// Preferred terms with a weight. A term without expressions is no preference.
 fn preferred(nodes: &NodeAffinity, findings: &Findings) -> Vec<Preference> {
     let field = "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution";
-    let mut wishes = Vec::new();
-    for (index, wish) in nodes.preferred.iter().enumerate() {
+    let mut preferences = Vec::new();
+    for (index, preferred) in nodes.preferred.iter().enumerate() {
         let field = format!("{field}[{index}]");
-        let term = term(&wish.preference, &format!("{field}.preference"), findings);
-        match u8::try_from(wish.weight) {
+        let term = term(&preferred.preference, &format!("{field}.preference"), findings);
+        match u8::try_from(preferred.weight) {
             Ok(0) => {}
             Ok(weight) if weight <= 100 && !term.is_empty() => {
-                wishes.push(Preference { weight, term });
+                preferences.push(Preference { weight, term });
             }
             Ok(weight) if weight <= 100 => {}
-            _ => findings
-                .push(&format!("{field}.weight"), format!("must be 1 to 100, not {}", wish.weight)),
+            _ => findings.push(
+                &format!("{field}.weight"),
+                format!("must be 1 to 100, not {}", preferred.weight),
+            ),
         }
     }
-    wishes
+    preferences
 }
 
-fn term(written: &NodeTerm, field: &str, findings: &Findings) -> Term {
+fn term(written: &NodeSelectorTerm, field: &str, findings: &Findings) -> Term {
     let mut term = Term::new();
     for (index, expression) in written.match_expressions.iter().enumerate() {
         let field = format!("{field}.matchExpressions[{index}]");
@@ -86,7 +88,11 @@ fn term(written: &NodeTerm, field: &str, findings: &Findings) -> Term {
     term
 }
 
-fn requirement(written: &NodeExpression, field: &str, findings: &Findings) -> Option<Requirement> {
+fn requirement(
+    written: &NodeSelectorRequirement,
+    field: &str,
+    findings: &Findings,
+) -> Option<Requirement> {
     let values = || written.values.iter().map(|value| Arc::from(value.as_str())).collect();
     let number = || match written.values.as_slice() {
         [one] => one.parse::<i64>().ok(),
@@ -107,16 +113,20 @@ fn requirement(written: &NodeExpression, field: &str, findings: &Findings) -> Op
     Some(Requirement { key: written.key.as_str().into(), test: test? })
 }
 
-fn some_of(written: &NodeExpression) -> bool {
+fn some_of(written: &NodeSelectorRequirement) -> bool {
     !written.values.is_empty()
 }
 
-fn none_of(written: &NodeExpression) -> bool {
+fn none_of(written: &NodeSelectorRequirement) -> bool {
     written.values.is_empty()
 }
 
 /// A demand on the node's name, which core knows by the label that carries it.
-fn about_name(written: &NodeExpression, field: &str, findings: &Findings) -> Option<Requirement> {
+fn about_name(
+    written: &NodeSelectorRequirement,
+    field: &str,
+    findings: &Findings,
+) -> Option<Requirement> {
     let [name] = written.values.as_slice() else {
         findings.push(field, "needs exactly one value");
         return None;

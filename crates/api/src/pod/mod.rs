@@ -1,8 +1,8 @@
-//! Pods, as far as scheduling is concerned.
+//! The parts of a pod's spec that scheduling uses.
 //!
-//! A pod's spec is read once into a slim [`PodSpec`] (`spec`, `affinity`), and asked three things: what one such
-//! pod takes (`request`), where it may run (`constraints`), and what else it insists on that core has no word for
-//! (`ties`). What it says beyond that is not kept.
+//! A pod's spec is read once into a slim [`PodSpec`] (`spec`, `affinity`), which gives three answers: the resources
+//! that one such pod takes (`request`), the nodes it may run on (`constraints`), and its rules that core does not
+//! support (`pod_rules`: host ports, volumes, inter-pod affinity, topology spread). Other fields are dropped.
 
 pub(crate) mod affinity;
 pub(crate) mod constraints;
@@ -14,8 +14,9 @@ pub(crate) mod spec;
 pub(crate) mod totals;
 
 pub use crate::pod::affinity::{
-    Affinity, LabelExpression, LabelSelector, NodeAffinity, NodeExpression, NodeSelector, NodeTerm,
-    PodAffinity, PodTerm, PreferredNodes, PreferredPods, SpreadConstraint,
+    Affinity, LabelSelector, LabelSelectorRequirement, NodeAffinity, NodeSelector,
+    NodeSelectorRequirement, NodeSelectorTerm, PodAffinity, PodAffinityTerm,
+    PreferredSchedulingTerm, TopologySpreadConstraint, WeightedPodAffinityTerm,
 };
 pub use crate::pod::pod_rules::HostPort;
 pub use crate::pod::request::GpuNames;

@@ -1,15 +1,15 @@
-//! What a pod insists on that core has no word for: ports of the node, volumes, neighbours, even spreading.
+//! Pod rules that core does not support: host ports, volumes, inter-pod affinity and anti-affinity, topology spread.
 //!
-//! Nothing is decided here. A host that places such pods holds its placement against these, or reduces them to
-//! what core knows, such as one member per node.
+//! Nothing is decided here. A host that places such pods checks its placement against these rules, or translates them
+//! into what core supports, such as one member per node.
 
 use std::collections::BTreeMap;
 
-use crate::pod::affinity::{PodTerm, SpreadConstraint};
+use crate::pod::affinity::{PodAffinityTerm, TopologySpreadConstraint};
 use crate::pod::spec::PodSpec;
 use muster_core::topology::HOSTNAME;
 
-/// A port of the node that only one pod can have.
+/// A host port, which only one pod of a node can have.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HostPort<'a> {
     /// Its number.
@@ -21,8 +21,8 @@ pub struct HostPort<'a> {
 }
 
 impl HostPort<'_> {
-    /// Whether both cannot be on one node.
-    pub fn clashes(&self, other: &HostPort<'_>) -> bool {
+    /// Whether pods with these two host ports cannot share a node.
+    pub fn conflicts_with(&self, other: &HostPort<'_>) -> bool {
         let every = |ip: &str| ip == "0.0.0.0";
         self.port == other.port
             && self.protocol == other.protocol
@@ -31,7 +31,7 @@ impl HostPort<'_> {
 }
 
 impl PodSpec {
-    /// Ports of the node it takes, by its containers and its sidecars.
+    /// The host ports of its containers and sidecars.
     pub fn host_ports(&self) -> Vec<HostPort<'_>> {
         let sidecars = self.init_containers.iter().filter(|container| container.is_sidecar());
         let ports = self.containers.iter().chain(sidecars).flat_map(|container| &container.ports);
@@ -49,7 +49,7 @@ impl PodSpec {
         });
         taken.collect()
     }
-    /// PersistentVolumeClaims it uses, when the pod is called `pod`: those it names, and those made for it.
+    /// The PersistentVolumeClaims it uses, when the pod is named `pod`: those it names, and its ephemeral ones.
     pub fn claims(&self, pod: &str) -> Vec<String> {
         let mut claims = Vec::new();
         for volume in &self.volumes {
@@ -61,24 +61,32 @@ impl PodSpec {
         }
         claims
     }
-    /// The rule it must be spread over domains of this label by, if it must.
-    pub fn spreads_over(&self, key: &str) -> Option<&SpreadConstraint> {
-        let hard = |rule: &&SpreadConstraint| rule.when_unsatisfiable != "ScheduleAnyway";
+    /// Its required topology spread rule (`DoNotSchedule`) over this topology key, if it has one.
+    pub fn required_spread_over(&self, key: &str) -> Option<&TopologySpreadConstraint> {
+        let hard = |rule: &&TopologySpreadConstraint| rule.when_unsatisfiable != "ScheduleAnyway";
         let mut rules = self.topology_spread_constraints.iter().filter(hard);
         rules.find(|rule| rule.topology_key == key)
     }
-    /// The label whose domains hold at most one pod like it: what a pod says that must not share a node, or a
-    /// rack, with pods its own labels match. The widest when there are several, taking a node for the narrowest.
+    /// The topology key of its required anti-affinity to pods like itself: each domain, such as a node or a rack, holds
+    /// at most one of them. The widest key when there are several, with a node as the narrowest.
     ///
-    /// It says nothing about pods of others that the same term matches; those are for the host to see.
-    pub fn alone_per(&self, labels: &BTreeMap<String, String>, namespace: &str) -> Option<&str> {
+    /// Other pods that the same term matches are not considered; the host must look at those.
+    pub fn self_anti_affinity_key(
+        &self,
+        labels: &BTreeMap<String, String>,
+        namespace: &str,
+    ) -> Option<&str> {
         let away = self.affinity.as_ref()?.pod_anti_affinity.as_ref()?;
         let own = away.required.iter().filter(|term| matches_itself(term, labels, namespace));
         let keys = own.map(|term| term.topology_key.as_str()).filter(|key| !key.is_empty());
         keys.min_by_key(|key| *key == HOSTNAME)
     }
-    /// Whether it has rules about neighbours that [`PodSpec::alone_per`] does not put into one word.
-    pub fn minds_neighbours(&self, labels: &BTreeMap<String, String>, namespace: &str) -> bool {
+    /// Whether it has required inter-pod rules that [`PodSpec::self_anti_affinity_key`] does not cover.
+    pub fn has_other_inter_pod_rules(
+        &self,
+        labels: &BTreeMap<String, String>,
+        namespace: &str,
+    ) -> bool {
         let Some(affinity) = &self.affinity else { return false };
         let near = affinity.pod_affinity.as_ref().is_some_and(|near| !near.required.is_empty());
         let mut away = affinity.pod_anti_affinity.iter().flat_map(|away| &away.required);
@@ -86,8 +94,12 @@ impl PodSpec {
     }
 }
 
-/// Whether a pod with these labels is one of those the term is about.
-fn matches_itself(term: &PodTerm, labels: &BTreeMap<String, String>, namespace: &str) -> bool {
+/// Whether a term matches a pod with these labels.
+fn matches_itself(
+    term: &PodAffinityTerm,
+    labels: &BTreeMap<String, String>,
+    namespace: &str,
+) -> bool {
     let here = match &term.namespace_selector {
         // Which labels a namespace has is not known here; the empty selector is every namespace.
         Some(selector) => selector.match_labels.is_empty() && selector.match_expressions.is_empty(),

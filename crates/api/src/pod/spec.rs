@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::pod::affinity::{Affinity, SpreadConstraint};
+use crate::pod::affinity::{Affinity, TopologySpreadConstraint};
 use crate::pod::lenient::or_default;
 use crate::pod::resources::{Amount, Resources};
 use crate::read::finding::shortened;
@@ -15,46 +15,46 @@ use crate::yaml::value::join;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, expecting = "a mapping")]
 pub struct PodSpec {
-    /// What runs side by side.
+    /// Containers that run side by side.
     #[serde(deserialize_with = "or_default")]
     pub containers: Vec<Container>,
-    /// What runs before them, one after the other, and sidecars.
+    /// Containers that run before them, one after the other, and sidecars.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub init_containers: Vec<Container>,
-    /// What the pod as a whole asks for; stands in for the sum over its containers.
+    /// Resources of the pod as a whole; replaces the sum over its containers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
-    /// What running a pod takes besides its containers.
+    /// Resources that running a pod takes besides its containers.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub overhead: BTreeMap<String, Amount>,
-    /// Where it runs already.
+    /// The node it is bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
     /// Labels its node must have.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Which nodes and neighbours it wants.
+    /// Its node affinity, pod affinity and pod anti-affinity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
-    /// Taints it may ignore.
+    /// Taints it tolerates.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<TolerationSpec>,
-    /// How evenly it is spread with its like.
+    /// Its topology spread constraints.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
-    pub topology_spread_constraints: Vec<SpreadConstraint>,
+    pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
     /// Its priority by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
     /// Its priority, once admission has looked the name up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// `Never` when nobody is to be stopped for its priority.
+    /// `Never` when no pod is to be preempted for its priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preemption_policy: Option<String>,
-    /// Who is to schedule it.
+    /// The scheduler that is to bind it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
-    /// What must be taken away before anybody may schedule it.
+    /// Gates that must be removed before it may be scheduled.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub scheduling_gates: Vec<Named>,
     /// Its group, from Kubernetes 1.36 on.
@@ -66,25 +66,25 @@ pub struct PodSpec {
     /// Its volumes, of which only claims matter here.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<Volume>,
-    /// Claims of devices it uses.
+    /// ResourceClaims of devices it uses.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub resource_claims: Vec<DeviceClaim>,
-    /// How long it has between being told to stop and being stopped.
+    /// How long it may take to terminate before it is killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub termination_grace_period_seconds: Option<i64>,
-    /// When its containers are started again.
+    /// When its containers are restarted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<String>,
 }
 
 impl PodSpec {
-    /// Whether nobody is to be stopped for its priority.
+    /// Whether no pod is to be preempted for its priority.
     pub fn never_preempts(&self) -> bool {
         self.preemption_policy.as_deref() == Some(NEVER)
     }
 }
 
-/// What a pod, a group or a priority class says for which nobody is to be stopped.
+/// The preemption policy of a pod, group or priority class that never preempts.
 pub const NEVER: &str = "Never";
 
 /// One container.
@@ -94,7 +94,7 @@ pub struct Container {
     /// Its name.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
-    /// What it asks for.
+    /// Its resource requests and limits.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Resources::is_empty")]
     pub resources: Resources,
     /// Ports it opens.
@@ -112,32 +112,32 @@ impl Container {
     }
 }
 
-/// A port, of which only the node's side is kept.
+/// A container port; only its host port matters.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, expecting = "a mapping")]
 pub struct Port {
     /// The container's port.
     #[serde(deserialize_with = "or_default")]
     pub container_port: i64,
-    /// The node's port; 0 when it takes none.
+    /// The host port; 0 when it takes none.
     #[serde(deserialize_with = "or_default")]
     pub host_port: i64,
     /// The node's address.
     #[serde(rename = "hostIP", skip_serializing_if = "Option::is_none")]
     pub host_ip: Option<String>,
-    /// TCP when nothing is said.
+    /// TCP by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
 }
 
-/// A taint the pod may ignore, as written.
+/// A toleration, as written.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, expecting = "a mapping")]
 pub struct TolerationSpec {
     /// The taint's key; every key when empty, with `Exists`.
     #[serde(deserialize_with = "or_default")]
     pub key: String,
-    /// `Equal` when nothing is said.
+    /// `Equal` by default.
     #[serde(deserialize_with = "or_default")]
     pub operator: String,
     /// The taint's value.
@@ -146,7 +146,7 @@ pub struct TolerationSpec {
     /// The taint's effect; every effect when empty.
     #[serde(deserialize_with = "or_default")]
     pub effect: String,
-    /// How long it stays once the taint has come; of no concern to those who place it.
+    /// How long it stays once the taint is set; irrelevant to placement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i64>,
 }
@@ -191,10 +191,10 @@ pub struct Volume {
     /// Its name in the pod.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
-    /// A claim that exists, or is about to.
+    /// A PersistentVolumeClaim by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistent_volume_claim: Option<ClaimRef>,
-    /// A claim made for this pod alone.
+    /// A PersistentVolumeClaim created for this pod alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ephemeral: Option<Ephemeral>,
 }
@@ -208,7 +208,7 @@ pub struct ClaimRef {
     pub claim_name: String,
 }
 
-/// A claim that is made with the pod and goes with it; its template is the provisioner's business.
+/// A claim that is created and deleted with the pod; its template matters only to the provisioner.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Ephemeral {}
 
@@ -228,7 +228,7 @@ pub struct DeviceClaim {
 }
 
 impl PodSpec {
-    /// Reads a pod's spec found at `field`; says which of its fields cannot be read, and why.
+    /// Reads a pod's spec found at `field`; the errors name the fields that cannot be read, and why.
     pub fn read(value: &Value, field: &str) -> Result<Self, Vec<String>> {
         let whole = match Self::deserialize(value) {
             Ok(spec) => return Ok(spec),
@@ -250,7 +250,7 @@ impl PodSpec {
         }
         Err(findings)
     }
-    /// Whether somebody else has to let it go before it may be scheduled.
+    /// Whether scheduling gates must be removed before it may be scheduled.
     pub fn is_gated(&self) -> bool {
         !self.scheduling_gates.is_empty()
     }

@@ -25,7 +25,7 @@ impl Totals {
     pub fn is_zero(&self) -> bool {
         self.amounts.values().chain(self.gpus.values()).all(|amount| *amount == 0)
     }
-    /// What is left of it when so many members have had their share.
+    /// Subtracts the requests of so many members.
     pub fn without(&mut self, request: &Request, members: u32) {
         for (name, each) in &request.amounts {
             take(&mut self.amounts, name, each.saturating_mul(u64::from(members)));

@@ -1,4 +1,4 @@
-//! Holds objects against each other: names that must be unique, and names that must lead somewhere.
+//! Checks objects against each other: names that must be unique, and references that must resolve.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::read::finding::{Finding, Mark};
 use crate::read::object::Declared;
 use crate::yaml::hint::{did_you_mean, listed};
 
-/// Queues, pools and resource names are numbered with 16 bits each.
+/// Queues, pools and resource names have numbers of 16 bits each.
 const MAX_NUMBERED: usize = 60_000;
 
-/// Puts everything together. With an error among the findings, the result is not fit for use.
+/// Combines all objects. With an error among the findings, the result must not be used.
 pub(crate) fn assemble(declared: Declared, findings: &mut Vec<Finding>) -> Manifests {
     resource_names(&declared, findings);
     let Declared { topologies, queues, pools, nodes, gangs, incomplete } = declared;
@@ -85,7 +85,7 @@ fn the_levels(topologies: Vec<(Levels, Mark)>, findings: &mut Vec<Finding>) -> L
     levels
 }
 
-/// Follows every queue's parents to the top; a queue met twice on the way is on a cycle.
+/// Follows every queue's parents to the top; a queue met twice on the way is part of a cycle.
 fn cycles(queues: &[DeclaredQueue], findings: &mut Vec<Finding>) {
     let mut by_name: HashMap<&str, &DeclaredQueue> = HashMap::new();
     for queue in queues {
@@ -154,7 +154,7 @@ fn tier_names(queues: &[DeclaredQueue], pools: &[DeclaredPool], findings: &mut V
     }
 }
 
-/// One spec per node. Nothing is expanded when together they are too many to hold.
+/// One spec per node. Nothing is expanded when the total is too large.
 fn expand(nodes: Vec<DeclaredNode>, findings: &mut Vec<Finding>) -> Vec<NodeSpec> {
     let total: u64 = nodes.iter().map(|node| u64::from(node.count)).sum();
     if total > u64::from(MAX_NODES) {
@@ -181,7 +181,7 @@ fn expand(nodes: Vec<DeclaredNode>, findings: &mut Vec<Finding>) -> Vec<NodeSpec
     specs
 }
 
-/// Blames the object that brings one resource name too many.
+/// Reports the object with the first resource name beyond the limit.
 fn resource_names(declared: &Declared, findings: &mut Vec<Finding>) {
     let Declared { queues, pools, nodes, gangs, .. } = declared;
     let queues = queues.iter().flat_map(|queue| {

@@ -1,7 +1,7 @@
-//! From files to findings or manifests.
+//! Reads files into manifests or findings.
 //!
-//! A file is refused whole when it is too large, is not text, or holds no object. Otherwise every document is
-//! read, the good ones and the bad ones, and only then are all objects held against each other.
+//! A file that is too large, is not text, or contains no object is rejected as a whole. Otherwise every document is
+//! read, valid or not, and then all objects are checked against each other.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,23 +19,23 @@ use crate::read::object::Declared;
 use crate::yaml::tree::{Content, Documents};
 use crate::yaml::value::Value;
 
-/// The largest file read: a hundred thousand gangs fit.
+/// The largest file that is read: a hundred thousand gangs fit.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// All objects of all files, in the order they were given.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Manifests {
-    /// The topology's levels, as declared or as they are by default.
+    /// The levels of the topology, declared or default.
     pub levels: Levels,
-    /// The queues, among them always one named `default`.
+    /// The queues, which always include one named `default`.
     pub queues: Vec<QueueSpec>,
     /// The pools.
     pub pools: Vec<PoolManifest>,
-    /// Nodes that are there from the start.
+    /// Nodes that exist from the start.
     pub nodes: Vec<NodeSpec>,
     /// The gangs.
     pub gangs: Vec<GangManifest>,
-    /// What is worth knowing and stops nothing.
+    /// Findings that do not prevent the use of the manifests.
     pub warnings: Vec<Finding>,
 }
 
@@ -64,8 +64,8 @@ impl From<io::Error> for FileError {
     }
 }
 
-/// Reads manifests from files. Every problem of every file is in the error, by file and line; nothing is
-/// returned when one of them is an error.
+/// Reads manifests from files. The error has every problem of every file, by file and line; nothing is returned if one
+/// of them is an error.
 pub fn read_files(paths: &[PathBuf]) -> Result<Manifests, Vec<Finding>> {
     let mut reading = Reading::default();
     for path in paths {
@@ -81,7 +81,7 @@ pub fn read_files(paths: &[PathBuf]) -> Result<Manifests, Vec<Finding>> {
     reading.finish()
 }
 
-/// The same for texts that are already in memory, each with the name its findings carry.
+/// The same for texts in memory, each with the name that its findings carry.
 pub fn read_texts<N: AsRef<str>, T: AsRef<[u8]>>(
     texts: &[(N, T)],
 ) -> Result<Manifests, Vec<Finding>> {
@@ -92,7 +92,7 @@ pub fn read_texts<N: AsRef<str>, T: AsRef<[u8]>>(
     reading.finish()
 }
 
-/// The same for one object that is checked by itself: what it names may be declared elsewhere.
+/// The same for a single object: what it refers to may be declared elsewhere.
 pub fn read_alone(name: &str, text: &str) -> Result<Manifests, Vec<Finding>> {
     let declared = Declared { incomplete: true, ..Declared::default() };
     let mut reading = Reading { declared, findings: Vec::new() };
@@ -109,7 +109,7 @@ fn load(path: &Path) -> Result<Vec<u8>, FileError> {
     if about.len() > MAX_FILE_BYTES {
         return Err(FileError::TooLarge(about.len()));
     }
-    // Pipes have no size, and files can grow: the limit holds for what is read, too.
+    // Pipes have no size, and files can grow: the limit holds for the bytes read, too.
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
@@ -118,7 +118,7 @@ fn load(path: &Path) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// What has been read of the files so far.
+/// What has been read from the files so far.
 #[derive(Default)]
 struct Reading {
     declared: Declared,
@@ -141,7 +141,7 @@ impl Reading {
         let mut empty = true;
         for document in Documents::new(text) {
             match document {
-                // Nothing between two `---` is what templates leave behind.
+                // Templates leave empty documents behind.
                 Ok(node) if matches!(node.content, Content::Null) => continue,
                 Ok(node) => self.declared.read(&Value::root(&node, sink)),
                 Err((at, error)) => {
@@ -175,7 +175,7 @@ impl Reading {
     }
 }
 
-/// The bytes as text, without a byte order mark; where and why not, otherwise.
+/// The bytes as text, without a byte order mark, or where and why they are not text.
 fn text(bytes: &[u8]) -> Result<&str, (Position, &'static str)> {
     if let Some(nul) = bytes.iter().position(|byte| *byte == 0) {
         return Err((position(bytes, nul), "is a binary file, not YAML: there is a NUL byte here"));

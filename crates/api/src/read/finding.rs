@@ -1,7 +1,7 @@
-//! What is wrong with a manifest, and where.
+//! Findings: what is wrong with a manifest, and where.
 //!
-//! Readers never fail: they record a finding and go on, so that one run of `muster check` shows everything
-//! there is to mend.
+//! Readers never fail: they record a finding and continue, so that one run of `muster check` shows everything that must
+//! be corrected.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,20 +10,20 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Whether a finding stops the manifests from being used.
+/// Whether a finding prevents the use of the manifests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; the manifests are used all the same.
+    /// The manifests are used nevertheless.
     Warning,
-    /// Nothing of what was read is used.
+    /// None of the manifests is used.
     Error,
 }
 
-/// One thing to know about a manifest.
+/// One remark on a manifest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Finding {
-    /// The file, as it was named to us.
+    /// The file, by the name the caller gave.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: usize,
@@ -33,7 +33,7 @@ pub struct Finding {
     pub field: String,
     /// What is wrong with it, in one sentence.
     pub reason: String,
-    /// Whether it stops the manifests from being used.
+    /// Whether it prevents the use of the manifests.
     pub severity: Severity,
 }
 
@@ -44,15 +44,15 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Puts findings in the order a person mends them in: by file, then from top to bottom.
+/// Sorts findings by file, then from top to bottom.
 pub(crate) fn sort(findings: &mut [Finding]) {
     findings.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
 }
 
-/// The longest field or reason printed, in characters. What a user wrote is part of both, and may be megabytes.
+/// The longest field or reason printed, in characters. Both include the user's text, which may have megabytes.
 const LONGEST: usize = 600;
 
-/// The first `most` characters, with a sign that there were more.
+/// The first `most` characters, with a mark if there were more.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -60,7 +60,7 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// A place in a file, both counted from 1.
+/// A position in a file, both counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Position {
     pub(crate) line: usize,
@@ -68,11 +68,11 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Where a finding about a whole file points.
+    /// The position of a finding about a whole file.
     pub(crate) const START: Self = Self { line: 1, column: 1 };
 }
 
-/// A field one can still complain about after its document is gone.
+/// A field that can be reported after its document is gone.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub(crate) file: Arc<str>,
@@ -81,11 +81,11 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// A finding about this field that stops everything.
+    /// A finding about this field that prevents the use of the manifests.
     pub(crate) fn error(&self, reason: impl Into<String>) -> Finding {
         self.finding(Severity::Error, &reason.into())
     }
-    /// A finding about this field that stops nothing.
+    /// A finding about this field that does not.
     pub(crate) fn warning(&self, reason: impl Into<String>) -> Finding {
         self.finding(Severity::Warning, &reason.into())
     }
@@ -103,30 +103,30 @@ impl Mark {
 }
 
 impl fmt::Display for Mark {
-    /// `file:line`, for pointing from one finding to another place.
+    /// `file:line`, to refer from one finding to another position.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.at.line)
     }
 }
 
-/// Findings kept of one file; a file of garbage has one for every value, and nobody mends more at a time.
+/// The largest number of findings of one file; a file of garbage has one for every value, which is more than is useful.
 const MOST: usize = 1_000;
 
-/// Where the findings of one file go. Shared by all readers of the file, hence the cell.
+/// Collects the findings of one file. Shared by all readers of the file, hence the cell.
 #[derive(Debug)]
 pub(crate) struct Sink {
     file: Arc<str>,
     findings: RefCell<Vec<Finding>>,
-    /// Findings beyond the first [`MOST`]: how many, and one that says so, as severe as the worst of them.
+    /// Findings beyond the first [`MOST`]: their number, and one that reports it, as severe as the worst of them.
     beyond: RefCell<Option<(usize, Finding)>>,
 }
 
 impl Sink {
-    /// An empty one for this file.
+    /// An empty sink for this file.
     pub(crate) fn new(file: &str) -> Self {
         Self { file: file.into(), findings: RefCell::default(), beyond: RefCell::default() }
     }
-    /// A field of this file to complain about, now or later.
+    /// A field of this file, to report now or later.
     pub(crate) fn mark(&self, at: Position, field: String) -> Mark {
         Mark { file: self.file.clone(), at, field }
     }
@@ -147,7 +147,7 @@ impl Sink {
         };
         self.beyond.replace(Some((count + 1, worst)));
     }
-    /// Everything recorded, up to a bound; where there was more, the last one says how many.
+    /// All recorded findings, up to a bound; if there were more, the last one gives their number.
     pub(crate) fn into_findings(self) -> Vec<Finding> {
         let mut findings = self.findings.into_inner();
         if let Some((count, worst)) = self.beyond.into_inner() {

@@ -1,4 +1,4 @@
-//! The envelope every object shares: `apiVersion`, `kind`, `metadata`, `spec`.
+//! Reads the parts that all objects share: `apiVersion`, `kind`, `metadata`, `spec`.
 
 use muster_core::time::Span;
 use muster_core::topology::Levels;
@@ -20,12 +20,12 @@ use crate::yaml::names::{KEY_RULE, LABEL_RULE, NAME_RULE, is_key, is_label, is_n
 use crate::yaml::value::Value;
 
 const API_VERSION: &str = "muster.sh/v1alpha1";
-/// Annotations that begin so are read by hosts that simulate; a misspelt one would be ignored in silence.
+/// The prefix of annotations that simulating hosts read; a misspelt one would be ignored silently.
 const SIM: &str = "sim.muster.sh/";
 const SUBMIT_AFTER: &str = "sim.muster.sh/submit-after";
 const RUN_TIME: &str = "sim.muster.sh/run-time";
 
-/// Everything declared in all files, before the objects are held against each other.
+/// All objects declared in all files, before they are checked against each other.
 #[derive(Debug, Default)]
 pub(crate) struct Declared {
     pub(crate) topologies: Vec<(Levels, Mark)>,
@@ -33,11 +33,11 @@ pub(crate) struct Declared {
     pub(crate) pools: Vec<DeclaredPool>,
     pub(crate) nodes: Vec<DeclaredNode>,
     pub(crate) gangs: Vec<DeclaredGang>,
-    /// Something could not be read at all, so a name that nobody declares may have been in there.
+    /// Something could not be read at all, and a name without a declaration may have been declared there.
     pub(crate) incomplete: bool,
 }
 
-/// What an object is called, and what its annotations ask for.
+/// The name and the annotations of an object.
 #[derive(Debug)]
 pub(crate) struct Metadata<'a> {
     pub(crate) name: &'a str,

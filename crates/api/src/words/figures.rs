@@ -1,8 +1,8 @@
-//! How figures are shown to people.
+//! Formats figures for people.
 
 use muster_core::time::Span;
 
-/// `3m20s`, `1h05m`: as exact as a person wants it.
+/// A duration such as `3m20s` or `1h05m`, to two units.
 pub fn span(span: Span) -> String {
     let secs = (span.0 + 500) / 1_000;
     match secs {
@@ -17,7 +17,7 @@ pub fn count(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
 }
 
-/// Thousands set apart: `12,345`.
+/// A number with separated thousands: `12,345`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -35,7 +35,7 @@ mod tests {
     use crate::words::figures::*;
 
     #[test]
-    fn figures_are_easy_on_the_eye() {
+    fn figures_are_short_and_readable() {
         assert_eq!(span(Span::secs(200)), "3m20s");
         assert_eq!(span(Span::secs(3_900)), "1h05m");
         assert_eq!(grouped(1_234_567), "1,234,567");

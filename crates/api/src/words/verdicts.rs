@@ -1,4 +1,6 @@
-//! Verdicts and their reasons in words. Every place that shows one shows it through here.
+//! The sentences that explain verdicts to users: why a gang waits, is stopped, or lost its order.
+//!
+//! The CLI, the dashboard, events and statuses all use these, so that they agree.
 
 use muster_core::World;
 use muster_core::allowed::{Bounded, Excess};
@@ -13,7 +15,7 @@ use muster_core::verdict::{Blocker, Verdict};
 
 use crate::words::figures;
 
-/// What a verdict says to the one who waits.
+/// A gang's verdict in a sentence.
 pub fn verdict(world: &World, gang: GangId, verdict: &Verdict) -> String {
     match verdict {
         Verdict::Admitted => "starting".to_owned(),
@@ -23,13 +25,16 @@ pub fn verdict(world: &World, gang: GangId, verdict: &Verdict) -> String {
             why.map_or("stopping".to_owned(), |why| format!("stopping: {}", stop(world, why)))
         }
         Verdict::Provisioning { total: 0, leaving, .. } => {
-            format!("waits until {} made way", others(*leaving))
+            format!("waits until {} stopped", victims(*leaving, "has", "have"))
         }
         Verdict::Provisioning { ready, total, leaving: 0, .. } => {
             format!("{ready}/{total} nodes ready")
         }
         Verdict::Provisioning { ready, total, leaving, .. } => {
-            format!("{ready}/{total} nodes ready, then {} to make way", others(*leaving))
+            format!(
+                "{ready}/{total} nodes ready, then {} to be preempted",
+                victims(*leaving, "is", "are")
+            )
         }
         Verdict::Waiting { position, blockers, start, late, .. } => {
             let mut text = format!("#{position} in line: {}", join(world, gang, blockers));
@@ -55,7 +60,7 @@ pub fn verdict(world: &World, gang: GangId, verdict: &Verdict) -> String {
     }
 }
 
-/// How many members an elastic gang has is worth knowing; a rigid one has all of them, unless it was made larger.
+/// An elastic gang reports its number of members; a rigid one has all of them, unless it was enlarged.
 fn running(world: &World, gang: GangId) -> String {
     match world.gang(gang).filter(|gang| !gang.spec.is_rigid() || gang.is_short()) {
         Some(gang) if gang.is_short() => {
@@ -85,7 +90,7 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
         let spec = world.gang(gang).and_then(|gang| gang.spec.roles.get(usize::from(role)));
         spec.map_or_else(|| format!("role {role}"), |role| role.name.to_string())
     };
-    // Counts of members are those of the best place when all of them must be in one.
+    // If all members must be in one domain, counts of members are those of the best domain.
     let close = match world.gang(gang).and_then(|gang| gang.spec.closeness.as_ref()) {
         Some(Closeness::Required(level)) => format!(" in one {level}"),
         Some(Closeness::Preferred(_)) | None => String::new(),
@@ -99,16 +104,16 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
         Blocker::Behind(ahead) => {
             format!("behind {}", crate::words::verdicts::gang(world, *ahead))
         }
-        Blocker::SearchSpent => {
-            "who could make way was looked for on behalf of too many ahead of it".to_owned()
-        }
-        Blocker::NotConsidered => "not looked at in this cycle".to_owned(),
+        Blocker::SearchSpent => "the search for victims ended at gangs ahead of it".to_owned(),
+        Blocker::NotConsidered => "not considered in this cycle".to_owned(),
         Blocker::QueueLimit { queue, resource, held, wants, limit } => {
             let queue = &world.queue(*queue).spec.name;
             let amount = |amount| amount_of(world, *resource, amount);
             let (held, limit, wants) = (amount(*held), amount(*limit), amount(*wants));
             let name = resource_name(world, *resource);
-            format!("queue {queue} holds {held} of {limit} {name}, and this wants {wants} more")
+            format!(
+                "queue {queue} holds {held} of {limit} {name}, and this gang wants {wants} more"
+            )
         }
         Blocker::QueueClosed { queue } => {
             let queue = world.queue(*queue);
@@ -123,8 +128,8 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
             let (held, limit, wants) = (amount(*held), amount(*limit), amount(*wants));
             let name = resource_name(world, *resource);
             format!(
-                "its user holds {held} of the {limit} {name} that one may in queue {queue}, \
-                 and this wants {wants} more"
+                "its user holds {held} of the {limit} {name} that queue {queue} allows one user, \
+                 and this gang wants {wants} more"
             )
         }
         Blocker::NotAllowed { queue, excess } => {
@@ -138,7 +143,7 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
             let name = resource_name(world, *resource);
             format!(
                 "it cannot be preempted, queue {queue} is guaranteed {sure} {name}, of which such gangs hold {held}, \
-                 and this wants {wants} more: it starts when they fit, when it is preemptible, or when the queue says \
+                 and this gang wants {wants} more: it starts when they fit, when it is preemptible, or when the queue says \
                  `allowNonPreemptible: Always`"
             )
         }
@@ -157,7 +162,7 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
             format!("the budget of pool {name} is {limit} an hour, of which {left} is left")
         }
         Blocker::OfferingsAvoided { until: at } => {
-            format!("offerings that failed are left alone for {}", until(*at))
+            format!("offerings that failed are avoided for {}", until(*at))
         }
         Blocker::CoolingOff { until: at } => {
             format!("too many orders failed, next try in {}", until(*at))
@@ -171,7 +176,7 @@ fn one(world: &World, gang: GangId, blocker: &Blocker) -> String {
     }
 }
 
-/// What a gang declares that a queue does not allow.
+/// The declaration of a gang that a queue does not allow.
 fn not_allowed(queue: &str, gang: Option<&GangSpec>, excess: &Excess) -> String {
     match excess {
         Excess::Namespace => {
@@ -184,7 +189,7 @@ fn not_allowed(queue: &str, gang: Option<&GangSpec>, excess: &Excess) -> String 
             "its priority is {declared}, and queue {queue} allows {allowed} at most (`maxPriority` of the queue)"
         ),
         Excess::NonPreemptible => format!(
-            "it cannot be preempted, and queue {queue} takes no such gangs (`allowNonPreemptible: Never`)"
+            "it cannot be preempted, and queue {queue} admits no such gangs (`allowNonPreemptible: Never`)"
         ),
         Excess::CostOfWaiting { declared, allowed } => format!(
             "its `costOfWaiting` is {declared}, and queue {queue} allows {allowed} at most (`maxCostOfWaiting` of the \
@@ -207,22 +212,22 @@ fn not_allowed(queue: &str, gang: Option<&GangSpec>, excess: &Excess) -> String 
 pub fn stop(world: &World, reason: StopReason) -> String {
     match reason {
         StopReason::NodeLost(_) => "a node under it failed".to_owned(),
-        StopReason::NodeFailing(_) => "a node under it is about to go".to_owned(),
-        StopReason::Cancelled => "nobody wants it any more".to_owned(),
-        StopReason::Moved => "it moves to other nodes".to_owned(),
+        StopReason::NodeFailing(_) => "a node under it is about to be lost".to_owned(),
+        StopReason::Cancelled => "it was cancelled".to_owned(),
+        StopReason::Moved => "it is moved to other nodes".to_owned(),
         StopReason::Preempted(by) => {
-            format!("{} of higher priority needs its seats", gang(world, by))
+            format!("it is preempted for {} of higher priority", gang(world, by))
         }
         StopReason::Reclaimed(by) => {
-            format!("{} needs what its queue had lent", gang(world, by))
+            format!("{} reclaims what its queue had lent", gang(world, by))
         }
         StopReason::Rotated(by) => {
-            format!("its time slice is over, and it is the turn of {}", gang(world, by))
+            format!("its time slice is over, and {} is next", gang(world, by))
         }
     }
 }
 
-/// What a gang that was stopped keeps of its work.
+/// How much of its work a stopped gang keeps.
 pub fn kept(gang: &Gang) -> String {
     match gang.work.kept {
         Span::ZERO => "its work is lost".to_owned(),
@@ -230,15 +235,15 @@ pub fn kept(gang: &Gang) -> String {
     }
 }
 
-/// What a gang is called.
+/// The name of a gang.
 pub fn gang(world: &World, gang: GangId) -> String {
     world.gang(gang).map_or_else(|| "another gang".to_owned(), |gang| gang.spec.name.to_string())
 }
 
-/// So many of several gangs are named.
+/// The largest number of gangs that are named in one sentence.
 const NAMED: usize = 5;
 
-/// What several gangs are called, the first few of them.
+/// The names of several gangs, or of the first few.
 pub fn gangs(world: &World, gangs: &[GangId]) -> String {
     let named: Vec<String> = gangs.iter().take(NAMED).map(|id| gang(world, *id)).collect();
     match (gangs.len().saturating_sub(NAMED), named.as_slice()) {
@@ -248,12 +253,12 @@ pub fn gangs(world: &World, gangs: &[GangId]) -> String {
     }
 }
 
-/// The resource a limit is about.
+/// The name of the resource of a limit.
 fn resource_name(world: &World, resource: Option<ResourceIdx>) -> &str {
     resource.map_or("GPUs", |resource| world.names().name(resource))
 }
 
-/// An amount of it, as people write it.
+/// An amount of a resource, in the unit of manifests.
 fn amount_of(world: &World, resource: Option<ResourceIdx>, amount: u64) -> String {
     match resource {
         None => format!("{}", amount as f64 / 1_000.0),
@@ -261,7 +266,7 @@ fn amount_of(world: &World, resource: Option<ResourceIdx>, amount: u64) -> Strin
     }
 }
 
-/// How many free nodes a pool should have, and why.
+/// The number of free nodes that a pool should have, and why.
 pub fn target(target: &Target) -> String {
     let reasons = [
         ("always", target.warm),
@@ -270,9 +275,9 @@ pub fn target(target: &Target) -> String {
         ("by schedule", target.scheduled),
         ("expected", target.expected),
     ];
-    let told: Vec<String> =
+    let listed: Vec<String> =
         reasons.iter().filter(|(_, n)| *n > 0).map(|(why, n)| format!("{why} {n}")).collect();
-    let why = if told.is_empty() { "nothing is wanted".to_owned() } else { told.join(", ") };
+    let why = if listed.is_empty() { "nothing is wanted".to_owned() } else { listed.join(", ") };
     let stopped = match target.stopped {
         0 => String::new(),
         stopped => format!(" and {} stopped", figures::count(stopped as usize, "node")),
@@ -280,27 +285,27 @@ pub fn target(target: &Target) -> String {
     format!("{} free{stopped}: {why}", figures::count(target.free as usize, "node"))
 }
 
-/// Where a claim was made, as the end of a phrase; nothing once the claim is forgotten.
+/// The zone of a claim as the end of a phrase; empty once the claim is forgotten.
 fn zone_of(world: &World, claim: ClaimId) -> String {
     world.claims().get(&claim).map_or_else(String::new, |claim| {
         format!(" in {}", world.offering(claim.offering).spec.zone)
     })
 }
 
-/// Why an order was given up.
+/// Why an order was rolled back.
 pub fn rollback(world: &World, reason: RollbackReason) -> String {
     match reason {
         RollbackReason::ClaimFailed(claim, failure) => {
             let zone = zone_of(world, claim);
             match failure {
-                ClaimFailure::StockOut => format!("no more nodes can be had{zone}"),
+                ClaimFailure::StockOut => format!("nodes{zone} are out of stock"),
                 ClaimFailure::BootFailed => format!("a node{zone} did not boot"),
                 ClaimFailure::GpusMissing => format!("a node{zone} lacks GPUs"),
                 ClaimFailure::TooSmall => {
-                    format!("a node{zone} is too small for those who were to have it")
+                    format!("a node{zone} is too small for its members")
                 }
                 ClaimFailure::Vanished => format!("a node{zone} vanished"),
-                ClaimFailure::Throttled => format!("the provider{zone} does not take requests now"),
+                ClaimFailure::Throttled => format!("the provider{zone} throttles requests"),
             }
         }
         RollbackReason::Overdue(claim, stage) => {
@@ -318,18 +323,24 @@ pub fn rollback(world: &World, reason: RollbackReason) -> String {
             }
         }
         RollbackReason::DeadlinePassed => "not complete in time".to_owned(),
-        RollbackReason::NodeUnsuitable(_) => "a node is not where or what was asked for".to_owned(),
-        RollbackReason::NodeLost(_) => "a node it counted on is gone".to_owned(),
-        RollbackReason::WayClosed => "somebody could not make way after all".to_owned(),
-        RollbackReason::NotWritten => "it could not be written down".to_owned(),
+        RollbackReason::NodeUnsuitable(_) => {
+            "a node is not of the kind or in the place that was ordered".to_owned()
+        }
+        RollbackReason::NodeLost(_) => "a node of its placement is gone".to_owned(),
+        RollbackReason::WayClosed => "a victim could not be preempted".to_owned(),
+        RollbackReason::NotWritten => "the Order could not be stored".to_owned(),
         RollbackReason::NotNeeded => "it fits on nodes that have become free".to_owned(),
         RollbackReason::GangGone => "the gang was cancelled".to_owned(),
     }
 }
 
-/// How many others, in words.
-fn others(count: u32) -> String {
-    if count == 1 { "one other has".to_owned() } else { format!("{count} others have") }
+/// The victims of an order, with a verb in the singular or the plural.
+fn victims(count: u32, one: &str, several: &str) -> String {
+    if count == 1 {
+        format!("one other gang {one}")
+    } else {
+        format!("{count} other gangs {several}")
+    }
 }
 
 #[cfg(test)]
@@ -346,7 +357,7 @@ mod tests {
     use crate::words::verdicts::{gangs, rollback};
 
     #[test]
-    fn an_order_that_was_given_up_says_what_a_node_lacked() {
+    fn rolled_back_order_names_the_resource_that_a_node_lacked() {
         let pool = "{kind: Pool, metadata: {name: p}, spec: {tier: t, offerings: [{instanceType: i, zone: z, \
                     gpu: {count: 8}, allocatable: {cpu: 8, vpc.amazonaws.com/efa: 32}}]}}";
         let read = crate::read_texts(&[("p.yaml", pool)]).expect("it is good");
@@ -356,7 +367,7 @@ mod tests {
         world.apply(Time::ZERO, &Event::PoolSet(read.pools[0].spec.clone())).expect("it fits");
         world.apply(Time::ZERO, &Event::Decided(stock)).expect("it fits");
         let overdue = RollbackReason::Overdue(claim, ClaimStage::Gpus);
-        for (gpus, adapters, told) in [
+        for (gpus, adapters, expected) in [
             (7, 0, "a node in z did not show its GPUs in time"),
             (8, 0, "a node in z did not show vpc.amazonaws.com/efa in time"),
             (8, 32, "a node in z was not ready in time"),
@@ -365,17 +376,14 @@ mod tests {
             let mut node = spec.node("n".into(), claim, gpus, false);
             node.allocatable.insert("vpc.amazonaws.com/efa".into(), adapters);
             world.apply(Time::ZERO, &Event::NodeSeen(node)).expect("it fits");
-            assert_eq!(rollback(&world, overdue), told);
+            assert_eq!(rollback(&world, overdue), expected);
         }
         let small = RollbackReason::ClaimFailed(claim, ClaimFailure::TooSmall);
-        assert_eq!(
-            rollback(&world, small),
-            "a node in z is too small for those who were to have it"
-        );
+        assert_eq!(rollback(&world, small), "a node in z is too small for its members");
     }
 
     #[test]
-    fn of_many_gangs_the_first_few_are_named() {
+    fn of_many_gangs_only_the_first_few_are_named() {
         let text = "{kind: Gang, metadata: {name: g}, spec: {roles: [{name: w, min: 1}]}}";
         let read = crate::read_texts(&[("g.yaml", text)]).expect("it is good");
         let mut world = World::new(read.levels);

@@ -1,14 +1,14 @@
 //! `batch/v1` Job.
 //!
-//! A Job is a gang only as far as its pods run at once: `parallelism`, and no more than `completions`. An indexed
-//! Job with as many completions as it runs at once is what distributed training uses, and is rigid. Any other Job
-//! works off a list, and will do with one pod at a time.
+//! A Job is a gang only as far as its pods run at once: `parallelism`, and no more than `completions`. An indexed Job
+//! with as many completions as it runs at once is what distributed training uses, and is rigid. Any other Job works off
+//! a list, and needs only one pod at a time.
 
 use crate::foreign::json::Json;
 use crate::workloads::kind::WorkloadRole;
 use crate::workloads::template::role;
 
-/// Jobs have one role.
+/// The single role of a Job.
 pub(crate) const ROLE: &str = "worker";
 pub(crate) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
@@ -18,7 +18,7 @@ pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
     role.map(|role| WorkloadRole { min, ..role }).into_iter().collect()
 }
 
-/// How many pods run at once, and how few will do. `None` when it is to run none.
+/// The number of pods that run at once, and the minimum. `None` if it runs none.
 pub(crate) fn size(spec: &Json<'_>) -> Option<(u32, Option<u32>)> {
     let parallelism = spec.count("parallelism").unwrap_or(1);
     let completions = spec.count("completions");
@@ -27,7 +27,7 @@ pub(crate) fn size(spec: &Json<'_>) -> Option<(u32, Option<u32>)> {
     let together = indexed && completions.is_none_or(|needed| needed <= parallelism);
     let gang = spec.at(&["scheduling", "schedulingPolicy"]).and_then(|policy| policy.get("gang"));
     let min = match gang {
-        // Kubernetes 1.37: the Job says itself that it is a gang, of all its pods unless it says how many.
+        // Kubernetes 1.37: the Job declares that it is a gang, of all its pods unless it gives a number.
         Some(gang) => gang.count("minCount"),
         None if together || count <= 1 => None,
         None => Some(1),

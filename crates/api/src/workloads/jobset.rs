@@ -29,8 +29,8 @@ fn replicated(job: &Json<'_>) -> Option<WorkloadRole> {
     (all > 0).then(|| role(name?, all, &inner, "template"))?
 }
 
-/// The place of a pod among all of its replicated job: jobs one after the other, pods within a job. Jobs are
-/// taken to have up to a thousand pods, which keeps the order of those that have more only within a job.
+/// The rank of a pod within its replicated job: jobs one after the other, pods within a job. Jobs are assumed to have
+/// up to a thousand pods; larger ones are ordered only within a job.
 pub(crate) fn rank(job: Option<u32>, pod: Option<u32>) -> Option<u32> {
     match (job, pod) {
         (Some(job), pod) => Some(job.saturating_mul(1_000).saturating_add(pod.unwrap_or(0))),

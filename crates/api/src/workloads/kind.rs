@@ -1,15 +1,11 @@
-//! Gangs nobody wrote down: what a workload's own spec says of the pods it will have.
-//!
-//! One file per operator, each turning an object into its roles with their pod templates. A host that sees a pod
-//! climbs its owners, takes the topmost one known here ([`gang_owner`]), and reads the whole gang from it before
-//! half of its pods exist.
+//! The kinds of workloads, and what is read from each: roles, suspension, stages, completion.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::dialects::dialect::GroupKind;
+use crate::dialects::GroupKind;
 use crate::foreign::json::{Findings, Json};
 use crate::pod::spec::PodSpec;
 
@@ -40,28 +36,28 @@ pub enum WorkloadKind {
     RayCluster,
     /// LeaderWorkerSet; each of its groups is a gang.
     LeaderWorkerSet,
-    /// A pod alone.
+    /// A single pod.
     Pod,
 }
 
 /// Pods of one template.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct WorkloadRole {
-    /// What its operator calls it.
+    /// The operator's name of the role.
     pub name: String,
-    /// How many there are to be.
+    /// The number of pods.
     pub count: u32,
-    /// How many will do, where the workload says that fewer would.
+    /// The minimum, where the workload can run with fewer.
     pub min: Option<u32>,
-    /// How many there may come to be, where it says that more would do.
+    /// The maximum, where the workload can run with more.
     pub max: Option<u32>,
-    /// What each of them is.
+    /// The spec of each pod.
     pub template: PodSpec,
     /// Labels of the template.
     pub labels: BTreeMap<String, String>,
     /// Annotations of the template.
     pub annotations: BTreeMap<String, String>,
-    /// What its first container runs, if it says so.
+    /// The process of its first container, if it has a command.
     #[serde(skip)]
     pub run: Option<crate::RunSpec>,
 }
@@ -95,8 +91,8 @@ const KINDS: &[(WorkloadKind, GroupKind)] = &[
     (WorkloadKind::Pod, kind("", &["v1"], "Pod", "pods")),
 ];
 
-/// The kinds of workloads, and where they are served. MPIJob is there twice: its two operators share one API
-/// group, and only one of them can be installed.
+/// The kinds of workloads, and where they are served. MPIJob is listed twice: its two operators share one API group,
+/// and only one of them can be installed.
 pub fn kinds() -> &'static [(WorkloadKind, GroupKind)] {
     KINDS
 }
@@ -138,7 +134,7 @@ pub fn roles(object: &Value) -> Result<Vec<WorkloadRole>, Vec<String>> {
     findings.settle(roles)
 }
 
-/// Whether its owner holds it back, so that it has no pods and must have none.
+/// Whether the workload is suspended, so that it has no pods and must have none.
 pub fn is_suspended(kind: WorkloadKind, object: &Value) -> bool {
     let path: &[&str] = match kind {
         WorkloadKind::PyTorchJob
@@ -154,10 +150,10 @@ pub fn is_suspended(kind: WorkloadKind, object: &Value) -> bool {
     path.iter().try_fold(object, |here, name| here.get(name)) == Some(&Value::Bool(true))
 }
 
-/// Whether some of its pods are made only after others run: whoever waited for all of them would wait forever.
+/// Whether some of its pods are created only after others run: a gang that waited for all of them would wait forever.
 pub fn comes_in_stages(kind: WorkloadKind, object: &Value) -> bool {
     let says = |path: &str, what: &str| {
-        object.pointer(path).and_then(Value::as_str).is_some_and(|said| said == what)
+        object.pointer(path).and_then(Value::as_str).is_some_and(|text| text == what)
     };
     match kind {
         WorkloadKind::MpiJob => says("/spec/launcherCreationPolicy", "WaitForWorkersReady"),
@@ -174,7 +170,7 @@ pub fn comes_in_stages(kind: WorkloadKind, object: &Value) -> bool {
     }
 }
 
-/// Whether its owner says that it is done, for better or worse: it will have no more pods.
+/// Whether the workload has ended, successfully or not, and will have no more pods.
 pub fn is_over(object: &Value) -> bool {
     let listed = object.pointer("/status/conditions").and_then(Value::as_array);
     let says = |one: &Value, field: &str| one.get(field).and_then(Value::as_str).map(str::to_owned);
@@ -185,7 +181,7 @@ pub fn is_over(object: &Value) -> bool {
     })
 }
 
-/// The role a pod plays in its workload, by the labels its operator puts on it.
+/// The role of a pod in its workload, by its operator's labels.
 pub fn role_of_pod(kind: WorkloadKind, labels: &BTreeMap<String, String>) -> Option<&str> {
     let label = |name: &str| labels.get(name).map(String::as_str).filter(|text| !text.is_empty());
     match kind {
@@ -208,11 +204,11 @@ pub fn role_of_pod(kind: WorkloadKind, labels: &BTreeMap<String, String>) -> Opt
     }
 }
 
-/// Which one of its role a pod is, by the labels its operator puts on it.
+/// The index of a pod within its role, by its operator's labels.
 pub fn index_of_pod(kind: WorkloadKind, labels: &BTreeMap<String, String>) -> Option<u32> {
     let name = match kind {
         WorkloadKind::Job => crate::workloads::job::INDEX,
-        // Over all jobs of the set; the index in one job alone would be there several times.
+        // Across all jobs of the set; the index within one job is not unique.
         WorkloadKind::JobSet | WorkloadKind::TrainJob => {
             let of = |name: &str| labels.get(name)?.parse::<u32>().ok();
             return crate::workloads::jobset::rank(

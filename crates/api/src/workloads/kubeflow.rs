@@ -23,7 +23,7 @@ pub(crate) fn roles(kind: WorkloadKind, spec: &Json<'_>) -> Vec<WorkloadRole> {
     roles
 }
 
-/// One role per type of replica, named as the operator's labels name it: in lower case.
+/// One role per replica type, named as in the operator's labels: in lower case.
 pub(crate) fn replicas(spec: &Json<'_>, field: &str) -> Vec<WorkloadRole> {
     if spec.need(field).is_none() {
         return Vec::new();
@@ -38,7 +38,7 @@ pub(crate) fn replicas(spec: &Json<'_>, field: &str) -> Vec<WorkloadRole> {
     spec.pairs(field).iter().filter_map(read).collect()
 }
 
-/// An elastic job has between so many and so many workers; a master, if it has one, stays.
+/// An elastic job has bounds on its number of workers; its master, if it has one, stays.
 fn bounds(elastic: &Json<'_>, roles: &mut [WorkloadRole]) {
     let (least, most) = (elastic.count("minReplicas"), elastic.count("maxReplicas"));
     if let (Some(low), Some(high)) = (least, most)

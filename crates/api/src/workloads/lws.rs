@@ -1,5 +1,5 @@
-//! LeaderWorkerSet: groups of a leader and its workers. Every group is a gang of its own; groups come and go one
-//! by one. The roles are those of one group.
+//! LeaderWorkerSet: groups of a leader and its workers. Every group is a gang of its own; groups are created and
+//! deleted one by one. The roles are those of one group.
 
 use crate::foreign::json::Json;
 use crate::workloads::kind::WorkloadRole;
@@ -18,8 +18,8 @@ pub(crate) fn role_of_index(index: &str) -> &'static str {
     if index == "0" { LEADER } else { WORKER }
 }
 
-/// A leader without a template of its own is made from the workers'. With `startupPolicy: LeaderReady` workers
-/// are made after it runs, so that a gang of what exists would be the leader alone.
+/// A leader without a template of its own is created from the workers' template. With `startupPolicy: LeaderReady`
+/// workers are created after the leader runs, so that a gang of the existing pods would be the leader alone.
 pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
     let Some(group) = spec.need("leaderWorkerTemplate") else { return Vec::new() };
     let size = group.count("size").unwrap_or(1);

@@ -1,14 +1,24 @@
-pub(crate) mod job;
-pub(crate) mod jobset;
+//! Gangs without a declaration: derives the roles of a gang from the spec of the workload that owns its pods.
+//!
+//! One file per operator, each translating an object into roles with their pod templates. A host that sees a pod
+//! follows its owners, takes the topmost known one ([`gang_owner`]), and reads the whole gang from it before half of
+//! its pods exist.
+
 pub(crate) mod kind;
-pub(crate) mod kubeflow;
-pub(crate) mod lws;
-pub(crate) mod mpi;
-pub(crate) mod owner;
-pub(crate) mod pods;
-pub(crate) mod ray;
+mod owner;
 pub(crate) mod template;
-pub(crate) mod trainjob;
+
+mod pods;
+
+mod job;
+mod jobset;
+mod kubeflow;
+mod mpi;
+mod trainjob;
+
+mod ray;
+
+mod lws;
 
 pub use kind::{
     WorkloadKind, WorkloadRole, comes_in_stages, index_of_pod, is_over, is_suspended, kind_of,

@@ -1,7 +1,7 @@
 //! MPIJob of the MPI Operator (`v2beta1`): a launcher that runs as a Job, and workers.
 //!
-//! The launcher may be made last (`launcherCreationPolicy: WaitForWorkersReady`), so who waits for all pods to be
-//! there waits forever (kubedl#180). Its place is kept from the start, as for any other role.
+//! The launcher may be created last (`launcherCreationPolicy: WaitForWorkersReady`), so a scheduler that waits for all
+//! pods to exist waits forever (kubedl#180). Its seat is planned from the start, as for any other role.
 
 use crate::foreign::json::Json;
 use crate::workloads::kind::WorkloadRole;

@@ -1,4 +1,4 @@
-//! Which of a pod's owners is the gang.
+//! Finds the owner of a pod that is its gang.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::workloads::kind::{WorkloadKind, kind_of};
 use crate::workloads::lws;
 
-/// An owner, as the objects it owns name it.
+/// An owner reference.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerRef {
@@ -17,9 +17,9 @@ pub struct OwnerRef {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// What tells it from others that had the name.
+    /// Its UID, which tells it from others that had the name.
     pub uid: String,
-    /// Whether it is the one that manages the object.
+    /// Whether it is the controller of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<bool>,
 }
@@ -27,20 +27,20 @@ pub struct OwnerRef {
 /// The owner whose pods are one gang.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct GangOwner {
-    /// What it is.
+    /// Its kind.
     pub kind: WorkloadKind,
-    /// Its place in the chain that was given.
+    /// Its index in the given chain.
     pub at: usize,
-    /// The gang's name, unique among workloads of that kind and namespace: the owner's, and the index of the
+    /// The gang's name, unique among workloads of that kind and namespace: the owner's name, with the index of the
     /// group where each group is a gang.
     pub gang: String,
-    /// Where the templates are: the place in the chain of the owner whose roles are to be read. A TrainJob keeps
-    /// none, but the JobSet it made does.
+    /// The index in the chain of the owner whose templates define the roles. A TrainJob has none, but the JobSet it
+    /// creates does.
     pub templates: usize,
 }
 
-/// The owner that a pod's labels name, for chains that lead through kinds nobody watches: a LeaderWorkerSet's pods are
-/// made by StatefulSets, and those of its workers are owned by the leader's pod.
+/// The owner that a pod's labels name, for chains through kinds that are not watched: a LeaderWorkerSet's pods are
+/// created by StatefulSets, and those of its workers are owned by the leader's pod.
 pub fn named_owner(labels: &BTreeMap<String, String>) -> Option<OwnerRef> {
     Some(OwnerRef {
         api_version: lws::API_VERSION.to_owned(),
@@ -50,11 +50,11 @@ pub fn named_owner(labels: &BTreeMap<String, String>) -> Option<OwnerRef> {
     })
 }
 
-/// The gang a pod is of, given its owners from the nearest to the farthest, and its labels. The topmost owner that
-/// is known counts: TrainJob before JobSet before Job. Those nobody knows are passed over, so that a Job made by a
-/// CronJob is a gang and the CronJob, whose Jobs are not meant to run together, is not.
+/// The gang of a pod, given its owners from the nearest to the farthest, and its labels. The topmost known owner
+/// counts: TrainJob before JobSet before Job. Unknown owners are skipped, so that a Job created by a CronJob is a gang
+/// and the CronJob, whose Jobs are not meant to run together, is not.
 ///
-/// `None` for a pod alone: one without owners, or of a Deployment, a StatefulSet or the like.
+/// `None` for a single pod: one without owners, or of a Deployment, a StatefulSet or the like.
 pub fn gang_owner(chain: &[OwnerRef], labels: &BTreeMap<String, String>) -> Option<GangOwner> {
     let kind_at = |at: usize| kind_of(&chain[at].api_version, &chain[at].kind);
     // A pod can own others: a LeaderWorkerSet's leader owns its workers. It is never the gang.

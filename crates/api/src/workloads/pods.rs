@@ -1,4 +1,4 @@
-//! A pod nobody owns, or whose owners say nothing about a gang: a gang of one.
+//! A pod without owners, or whose owners declare no gang: a gang of one.
 
 use crate::foreign::json::Json;
 use crate::pod::spec::PodSpec;
@@ -7,7 +7,7 @@ use crate::workloads::kind::WorkloadRole;
 pub(crate) const ROLE: &str = "pod";
 
 pub(crate) fn roles(pod: &Json<'_>, spec: &Json<'_>) -> Vec<WorkloadRole> {
-    let (labels, annotations) = pod.marks();
+    let (labels, annotations) = pod.labels_and_annotations();
     match PodSpec::read(spec.value(), spec.path()) {
         Ok(template) => {
             let name = ROLE.to_owned();

@@ -1,4 +1,4 @@
-//! RayCluster: a head and groups of workers, each group with bounds of its own when the cluster scales itself.
+//! RayCluster: a head and groups of workers, each group with its own bounds when the cluster autoscales.
 
 use crate::foreign::json::Json;
 use crate::foreign::json::MAX_MEMBERS;
@@ -7,7 +7,7 @@ use crate::workloads::template::role;
 
 pub(crate) const GROUP: &str = "ray.io/group";
 pub(crate) const HOST_INDEX: &str = "ray.io/replica-host-index";
-/// What the operator's label calls the head.
+/// The operator's label value for the head.
 const HEAD: &str = "headgroup";
 
 pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
@@ -18,7 +18,7 @@ pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
     head.into_iter().chain(workers).collect()
 }
 
-/// One group of workers. A replica is several pods where a slice of several hosts is asked for.
+/// One group of workers. A replica is several pods for multi-host slices.
 fn workers(group: &Json<'_>, scales: bool) -> Option<WorkloadRole> {
     let name = group.text("groupName");
     if name.is_none() {
@@ -29,7 +29,7 @@ fn workers(group: &Json<'_>, scales: bool) -> Option<WorkloadRole> {
     }
     let hosts = group.count("numOfHosts").unwrap_or(1).max(1);
     let pods = |replicas: u32| replicas.saturating_mul(hosts);
-    // Left out, the operator fills in the largest number there is, which is no bound.
+    // If absent, the operator sets the largest integer, which is no bound.
     let most = group.whole::<u32>("maxReplicas").filter(|most| pods(*most) <= MAX_MEMBERS);
     let least = group.count("minReplicas").unwrap_or(0);
     let wanted = group.count("replicas").unwrap_or(least).max(least);
@@ -42,7 +42,7 @@ fn workers(group: &Json<'_>, scales: bool) -> Option<WorkloadRole> {
         return None;
     }
     let role = role(name?, pods(replicas), group, "template")?;
-    // A cluster that scales itself begins with what its groups must have; the rest is up to its load.
+    // An autoscaling cluster begins with the minimum of its groups; the rest depends on its load.
     let min = Some(least).filter(|least| scales && *least > 0 && *least < replicas).map(pods);
     let max = most.filter(|most| scales && *most > replicas).map(pods);
     Some(WorkloadRole { min, max, ..role })

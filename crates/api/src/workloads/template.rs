@@ -9,11 +9,11 @@ use crate::foreign::json::Json;
 use crate::pod::spec::PodSpec;
 use crate::workloads::kind::WorkloadRole;
 
-/// A role of so many pods of the template in this field.
+/// A role of `count` pods of the template in this field.
 pub(crate) fn role(name: &str, count: u32, holder: &Json<'_>, field: &str) -> Option<WorkloadRole> {
     let template = holder.need(field)?;
     let spec = template.need("spec")?;
-    let (labels, annotations) = template.marks();
+    let (labels, annotations) = template.labels_and_annotations();
     let (path, run) = (spec.path(), run_of(spec.value()));
     let template = PodSpec::read(spec.value(), path).map_err(|found| spec.findings().extend(found));
     Some(WorkloadRole {
@@ -28,8 +28,9 @@ pub(crate) fn role(name: &str, count: u32, holder: &Json<'_>, field: &str) -> Op
     })
 }
 
-/// What the first container of a pod runs, for hosts that start processes and no containers. Of its variables those that
-/// are given by value. Arguments without a command are arguments of what the image runs, which nobody knows here.
+/// The process of a pod's first container, for hosts that start processes instead of containers. Of its environment
+/// variables only those given by value are read. Arguments without a command belong to the image's entrypoint, which is
+/// unknown here.
 pub fn run_of(pod: &Value) -> Option<RunSpec> {
     let container = pod.get("containers")?.as_array()?.first()?;
     let words = |field: &str| -> Vec<String> {

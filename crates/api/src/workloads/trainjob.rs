@@ -1,5 +1,6 @@
 //! Kubeflow's TrainJob. Its templates are in the runtime it names, which is another object, and in the JobSet it
-//! makes of that: once there is a JobSet, its roles are the better answer. Before that, this much is known.
+//! creates from that: once there is a JobSet, its roles are more exact. Before that, only the size and the trainer are
+//! known.
 
 use crate::foreign::json::Json;
 use crate::pod::resources::Resources;
@@ -9,7 +10,7 @@ use crate::workloads::template::run_of;
 use serde::Deserialize;
 use serde_json::json;
 
-/// What the runtimes call the job that trains.
+/// The name of the training job in the runtimes.
 const NODE: &str = "node";
 
 pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
@@ -20,7 +21,7 @@ pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
         }
     }
     let trainer = spec.get("trainer");
-    // A trainer says what it runs as a container does.
+    // A trainer gives its command as a container does.
     let run = trainer.as_ref().and_then(|at| run_of(&json!({"containers": [at.value()]})));
     let count = trainer.as_ref().and_then(|at| at.count("numNodes")).unwrap_or(1);
     let resources = trainer.and_then(|at| at.get("resourcesPerNode")).and_then(|at| {
@@ -34,7 +35,7 @@ pub(crate) fn roles(spec: &Json<'_>) -> Vec<WorkloadRole> {
     roles
 }
 
-/// A role of which only the size is known, and what the trainer itself asks for.
+/// A role of known size with the resources of the trainer itself.
 fn bare(name: &str, count: u32, resources: Resources) -> WorkloadRole {
     let container = Container { name: name.into(), resources, ..Container::default() };
     WorkloadRole {

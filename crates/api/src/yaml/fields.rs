@@ -1,7 +1,7 @@
-//! A mapping with known fields: asked for one by one, and what nobody asked for is an error.
+//! A mapping with known fields: fields are read one by one, and a field that was not read is an error.
 //!
-//! The questions are the schema. A field that a reader forgets to ask for is refused when somebody writes it,
-//! so nothing is ever ignored in silence.
+//! The reads are the schema. A field that a reader forgets is rejected when a manifest has it, so nothing is ignored
+//! silently.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,12 +20,12 @@ pub(crate) struct Fields<'a> {
     entries: &'a [Entry<'a>],
     path: Rc<str>,
     head: Position,
-    asked: RefCell<Vec<&'static str>>,
+    read: RefCell<Vec<&'static str>>,
     sink: &'a Sink,
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of the mapping at `path`, complaining about those given twice.
+    /// The fields of the mapping at `path`; reports those given twice.
     pub(crate) fn new(
         entries: &'a [Entry<'a>],
         path: Rc<str>,
@@ -39,16 +39,16 @@ impl<'a> Fields<'a> {
                 sink.push(mark.error(format!("is given twice, first on line {}", before.line)));
             }
         }
-        Self { entries, path, head, asked: RefCell::default(), sink }
+        Self { entries, path, head, read: RefCell::default(), sink }
     }
 
     /// A field; `None` when it is absent or null, which mean the same.
     pub(crate) fn get(&self, name: &'static str) -> Option<Value<'a>> {
-        self.asked.borrow_mut().push(name);
+        self.read.borrow_mut().push(name);
         let entry = self.entries.iter().find(|entry| entry.key == name)?;
         (!matches!(entry.value.content, Content::Null)).then(|| self.value(entry))
     }
-    /// A field that has to be there.
+    /// A required field.
     pub(crate) fn need(&self, name: &'static str) -> Option<Value<'a>> {
         let value = self.get(name);
         if value.is_none() {
@@ -62,14 +62,14 @@ impl<'a> Fields<'a> {
         let at = written.map_or(self.head, |entry| entry.at);
         self.sink.push(self.sink.mark(at, join(&self.path, name)).error("is missing"));
     }
-    /// The first of two fields that exclude each other, when both are given, is blamed.
+    /// Reports the first of two fields that exclude each other when both are given.
     pub(crate) fn exclusive(&self, one: &'static str, other: &'static str) {
         if let (Some(value), Some(_)) = (self.get(one), self.get(other)) {
             value.error(format!("give `{one}` or `{other}`, not both"));
         }
     }
 
-    /// Text that says something.
+    /// Text that is not empty.
     pub(crate) fn text(&self, name: &'static str) -> Option<&'a str> {
         self.get(name)?.text()
     }
@@ -77,7 +77,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn span(&self, name: &'static str) -> Option<Span> {
         self.get(name)?.parsed("a duration such as 90s, 15m or 1h30m")
     }
-    /// A duration longer than nothing.
+    /// A duration above zero.
     pub(crate) fn span_above_zero(&self, name: &'static str) -> Option<Span> {
         let span = self.span(name)?;
         if span == Span::ZERO {
@@ -98,19 +98,19 @@ impl<'a> Fields<'a> {
         self.get(name).and_then(|value| value.pairs()).unwrap_or_default()
     }
 
-    /// Records findings that took more than one field to make.
+    /// Records findings that concern more than one field.
     pub(crate) fn report(&self, findings: Vec<Finding>) {
         findings.into_iter().for_each(|finding| self.sink.push(finding));
     }
-    /// Ends the reading: every field nobody asked for is an error.
+    /// Ends the reading: every field that was not read is an error.
     pub(crate) fn done(self) {
-        let asked = self.asked.borrow();
+        let read = self.read.borrow();
         #[cfg(test)]
-        asked::note(&self.path, &asked);
-        for entry in self.entries.iter().filter(|entry| !asked.contains(&&*entry.key)) {
+        read_fields::note(&self.path, &read);
+        for entry in self.entries.iter().filter(|entry| !read.contains(&&*entry.key)) {
             let reason = match &*entry.key {
                 "<<" => "merge keys are not read: write the fields out".into(),
-                key => format!("unknown field{}", did_you_mean(key, asked.iter().copied())),
+                key => format!("unknown field{}", did_you_mean(key, read.iter().copied())),
             };
             self.sink.push(self.sink.mark(entry.at, join(&self.path, &entry.key)).error(reason));
         }
@@ -125,27 +125,27 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Every question that was asked on this thread, by path, so that a test can hold them against a schema.
+/// Records every field that was read on this thread, by path, so that a test can compare them with a schema.
 #[cfg(test)]
-pub(crate) mod asked {
+pub(crate) mod read_fields {
     use std::cell::RefCell;
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// Names of fields, by the path of the mapping they are in; places in lists are left out of it.
-    pub(crate) type Asked = BTreeMap<String, BTreeSet<String>>;
+    /// Names of fields by the path of their mapping; indexes of lists are left out of the path.
+    pub(crate) type ReadFields = BTreeMap<String, BTreeSet<String>>;
 
     thread_local! {
-        static ASKED: RefCell<Asked> = RefCell::default();
+        static READ: RefCell<ReadFields> = RefCell::default();
     }
 
     pub(crate) fn note(path: &str, names: &[&'static str]) {
         let path: String = path.chars().filter(|c| !c.is_ascii_digit()).collect();
         let names = names.iter().map(ToString::to_string);
-        ASKED.with_borrow_mut(|asked| asked.entry(path).or_default().extend(names));
+        READ.with_borrow_mut(|read| read.entry(path).or_default().extend(names));
     }
 
-    /// All of them so far, after which there are none.
-    pub(crate) fn take() -> Asked {
-        ASKED.take()
+    /// All fields read so far; forgets them.
+    pub(crate) fn take() -> ReadFields {
+        READ.take()
     }
 }

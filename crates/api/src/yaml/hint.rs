@@ -1,6 +1,6 @@
-//! "Did you mean `x`?"
+//! The hint "did you mean `x`?" of findings.
 
-/// The known name nearest to what was written, as a sentence to append; empty when none is near.
+/// The known name nearest to the written one, as a sentence to append; empty if none is near.
 pub(crate) fn did_you_mean<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     // A third of the letters wrong is still a typo; more is another word. Long texts are no typos.
     let allowed = (written.chars().count() / 3).min(4);
@@ -21,7 +21,7 @@ pub(crate) fn listed<'k>(names: impl IntoIterator<Item = &'k str>) -> String {
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Letters to insert, remove, replace or swap with a neighbour to get from one word to the other.
+/// The number of letters to insert, remove, replace or swap with a neighbour to turn one word into the other.
 fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut before: Vec<usize> = Vec::new();

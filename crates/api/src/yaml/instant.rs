@@ -1,4 +1,4 @@
-//! Instants as people write them: a date and a time with an offset from UTC.
+//! Reads instants: a date and a time with an offset from UTC.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -7,7 +7,7 @@ use muster_core::time::Time;
 /// Why a text is not an instant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InstantError {
-    /// A date and a time on somebody's wall, but nobody says whose.
+    /// A local date and time without an offset from UTC.
     #[error("has no offset from UTC: write {0}Z, or {0}+01:00 for an hour ahead of it")]
     NoOffset(String),
     /// Not a date and a time at all.
@@ -15,13 +15,13 @@ pub enum InstantError {
     Malformed,
 }
 
-/// Reads an instant, in milliseconds of Unix time; what is finer is cut off.
+/// Reads an instant, in milliseconds of Unix time; finer digits are cut off.
 pub fn instant(text: &str) -> Result<Time, InstantError> {
     if let Ok(instant) = text.parse::<Timestamp>() {
         return Ok(Time(instant.as_millisecond()));
     }
     let local = text.parse::<DateTime>().map_err(|_| InstantError::Malformed)?.to_string();
-    // Nobody is told to write what would not be read either.
+    // The suggestion is made only if it would be valid itself.
     match format!("{local}Z").parse::<Timestamp>() {
         Ok(_) => Err(InstantError::NoOffset(local)),
         Err(_) => Err(InstantError::Malformed),
@@ -33,7 +33,7 @@ mod tests {
     use crate::yaml::instant::*;
 
     #[test]
-    fn an_instant_is_the_same_wherever_it_is_written() {
+    fn instant_is_the_same_in_every_offset() {
         let eight = Ok(Time(1_796_112_000_000));
         for text in ["2026-12-01T08:00:00Z", "2026-12-01 09:00+01:00", "2026-12-01T08:00:00.0009Z"]
         {
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_without_an_offset_is_told_how_to_get_one() {
+    fn instant_without_an_offset_gets_a_suggestion() {
         for text in ["2026-12-01T08:00:00", "2026-12-01 08:00"] {
             let refusal = InstantError::NoOffset("2026-12-01T08:00:00".into());
             assert_eq!(instant(text), Err(refusal), "{text}");

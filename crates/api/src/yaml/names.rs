@@ -1,11 +1,11 @@
-//! What may be a name, a label key and a label value: the same rules as in Kubernetes, so that a manifest
-//! which works on a laptop also works on a cluster.
+//! Rules for names, label keys and label values: those of Kubernetes, so that a manifest which works on a laptop also
+//! works on a cluster.
 
 use std::borrow::Cow;
 
 /// A name of one part, such as a namespace or a role: it becomes part of host names.
 pub(crate) const LABEL_RULE: &str = "must be lower-case letters, digits and `-`, begin and end with a letter or digit, and be at most 63 long";
-/// A name of an object: parts joined by dots.
+/// A name of an object: parts separated by dots.
 pub(crate) const NAME_RULE: &str = "must be lower-case letters, digits, `-` and `.`, begin and end with a letter or digit, and be at most 253 long";
 /// The key of a label, a taint or a resource.
 pub(crate) const KEY_RULE: &str = "must be letters, digits, `-`, `_` and `.`, at most 63 long, with an optional `domain/` before it";
@@ -24,17 +24,17 @@ pub(crate) fn is_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(|part| framed(part, inner))
 }
 
-/// Why a text cannot be the name of an object; `None` when it can.
+/// Why a text cannot be the name of an object; `None` if it can.
 pub fn name_fault(text: &str) -> Option<&'static str> {
     (!is_name(text)).then_some(NAME_RULE)
 }
 
-/// Why a text cannot be a namespace, or another name of one part; `None` when it can.
+/// Why a text cannot be a namespace, or another name of one part; `None` if it can.
 pub fn label_fault(text: &str) -> Option<&'static str> {
     (!is_label(text)).then_some(LABEL_RULE)
 }
 
-/// Why a text cannot be what other systems call a role; `None` when it can. Capitals are theirs to use.
+/// Why a text cannot be the role name of another system; `None` if it can. Those may have capitals.
 pub fn role_fault(text: &str) -> Option<&'static str> {
     (text.is_empty() || !is_value(text)).then_some(VALUE_RULE)
 }
@@ -53,8 +53,8 @@ pub(crate) fn is_value(text: &str) -> bool {
     text.is_empty() || (text.len() <= 63 && framed(text, inner))
 }
 
-/// A name that obeys [`LABEL_RULE`]: this one, or what of it may be in such a name with a number that tells it from
-/// others of which the same is left. The same name becomes the same whenever it is asked for.
+/// A name that obeys [`LABEL_RULE`]: the text itself, or its valid characters with a number that tells it from other
+/// texts with the same valid characters. The same text always gives the same name.
 pub fn spell_label(text: &str) -> Cow<'_, str> {
     if is_label(text) { text.into() } else { spelled(text, 63, |c| c == '-').into() }
 }
@@ -64,12 +64,12 @@ pub fn spell_name(text: &str) -> Cow<'_, str> {
     if is_name(text) { text.into() } else { spelled(text, 253, |c| matches!(c, '-' | '.')).into() }
 }
 
-/// The number by which a text is told from others, as part of a name.
+/// A number that tells a text from others, as part of a name.
 pub fn number_of(text: &str) -> String {
     format!("{:08x}", digest(text))
 }
 
-/// Lower-case letters, digits, and what joins them, never twice in a row; then the number.
+/// Lower-case letters, digits and separators, never two separators in a row; then the number.
 fn spelled(text: &str, longest: usize, joins: impl Fn(char) -> bool) -> String {
     let tail = format!("-{}", number_of(text));
     let mut name = String::new();
@@ -84,7 +84,7 @@ fn spelled(text: &str, longest: usize, joins: impl Fn(char) -> bool) -> String {
     if stem.is_empty() { tail.trim_start_matches('-').to_owned() } else { format!("{stem}{tail}") }
 }
 
-/// FNV-1a: names are told apart, nobody is kept from making two that are alike.
+/// FNV-1a: it tells names apart by chance, and does not prevent deliberate collisions.
 fn digest(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
@@ -101,7 +101,7 @@ mod tests {
     use crate::yaml::names::*;
 
     #[test]
-    fn names_are_what_kubernetes_calls_names() {
+    fn names_follow_the_rules_of_kubernetes() {
         for good in ["a", "gpu-pool-1", "ip-10-0-0-1.ec2.internal"] {
             assert!(is_name(good), "{good}");
         }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn any_name_can_be_spelled_and_no_two_alike() {
+    fn any_text_gets_a_valid_name_and_no_two_the_same() {
         let long = "x".repeat(300);
         let odd = ["Worker", "worker_1", "WORKER", "", "-", "grün", "a..b", "a/b", "_a_", &long];
         let mut labels: Vec<String> = odd.iter().map(|text| spell_label(text).into()).collect();

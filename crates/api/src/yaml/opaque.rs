@@ -1,6 +1,6 @@
-//! Values that are kept and not looked into, such as pod templates.
+//! Values that are stored without being interpreted, such as pod templates.
 //!
-//! They become what YAML's core schema says they are, so that `8` is a number to whoever reads them in the end.
+//! Scalars get the types of YAML's core schema, so that `8` is a number to the final reader.
 
 use serde_json::{Map, Number, Value as Json};
 
@@ -8,13 +8,13 @@ use crate::yaml::fields::Fields;
 use crate::yaml::tree::{Content, Node};
 use crate::yaml::value::kind_of;
 
-/// A mapping as it was written. Keys that are given twice are complained about where they are.
+/// A mapping as written. Keys that are given twice are reported.
 pub(crate) fn mapping(fields: Fields<'_>) -> Map<String, Json> {
     let pairs = fields.into_pairs();
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value.opaque())).collect()
 }
 
-/// Any value as it was written. Of a key that is given twice further down, the last counts.
+/// Any value as written. Of a nested key that is given twice, the last counts.
 pub(crate) fn json(node: &Node<'_>) -> Json {
     match &node.content {
         Content::Null => Json::Null,
@@ -27,7 +27,7 @@ pub(crate) fn json(node: &Node<'_>) -> Json {
     }
 }
 
-/// What a text without quotes stands for; itself where no JSON can say what it stands for, such as infinity.
+/// The value of an unquoted scalar; the text itself where JSON has no such value, such as infinity.
 fn scalar(text: &str) -> Json {
     let number = || {
         let whole = text.strip_prefix('+').unwrap_or(text).parse::<i64>().map(Number::from);

@@ -1,7 +1,7 @@
-//! YAML documents as trees in which every node knows its line.
+//! Parses YAML documents into trees in which every node has its position.
 //!
-//! Values are kept as they are written: whether `8` is a number is for the field that reads it to say.
-//! Aliases are refused. They are what makes a small file expand to gigabytes, and no manifest needs them.
+//! Values are stored as written: the field that reads `8` determines whether it is a number. Aliases are rejected: they
+//! make a small file expand to gigabytes, and no manifest needs them.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, StrInput, Tag
 
 use crate::read::finding::Position;
 
-/// Collections inside collections beyond this are refused; manifests need about ten.
+/// The deepest nesting of collections; manifests need about ten.
 const MAX_DEPTH: usize = 64;
 
 /// One value of a document.
@@ -24,11 +24,11 @@ pub(crate) struct Node<'t> {
 /// What a node is.
 #[derive(Debug)]
 pub(crate) enum Content<'t> {
-    /// Nothing: an empty value, `~` or `null`.
+    /// An empty value, `~` or `null`.
     Null,
-    /// A scalar without quotes, which may stand for a number or a boolean.
+    /// An unquoted scalar, which may be a number or a boolean.
     Plain(Cow<'t, str>),
-    /// A scalar that is text whatever it looks like.
+    /// A quoted scalar, which is always text.
     Quoted(Cow<'t, str>),
     /// A sequence.
     List(Vec<Node<'t>>),
@@ -47,7 +47,7 @@ pub(crate) struct Entry<'t> {
     pub(crate) value: Node<'t>,
 }
 
-/// Why a document is no tree.
+/// Why a document cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TreeError {
     /// Not YAML.
@@ -59,12 +59,12 @@ pub(crate) enum TreeError {
     /// A key that is a list or a mapping.
     #[error("a key must be text, not a list or a mapping")]
     Key,
-    /// `!name` other than YAML's own.
+    /// A tag `!name` that is not one of YAML's own.
     #[error("the tag `{0}` is not read: leave it out")]
     Tag(String),
 }
 
-/// A file's documents, one at a time, going on after a bad one.
+/// The documents of a file, one at a time, continuing after an invalid one.
 pub(crate) struct Documents<'t> {
     parser: Parser<'t, StrInput<'t>>,
     over: bool,
@@ -114,7 +114,7 @@ impl<'t> Iterator for Documents<'t> {
     }
 }
 
-/// Counts the values of a text (keys, scalars, lists and mappings) and keeps none of them. Counting stops above `most`,
+/// Counts the values of a text (keys, scalars, lists and mappings) without storing them. Counting stops above `most`,
 /// and at the first syntax error, which the reader will report.
 pub fn count_values(text: &str, most: usize) -> usize {
     let mut documents = Documents::new(text);
@@ -132,14 +132,14 @@ fn is_value(event: &Event<'_>) -> bool {
     matches!(event, Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..))
 }
 
-/// Grows a tree from events. An explicit stack: input decides the depth, and must not decide ours.
+/// Builds a tree from events with an explicit stack, since the input determines the depth and recursion could overflow.
 #[derive(Default)]
 struct Builder<'t> {
     open: Vec<Open<'t>>,
     root: Option<Node<'t>>,
 }
 
-/// A collection whose end has not been seen, and the key that waits for its value.
+/// A collection whose end has not been seen, and the key that still lacks its value.
 struct Open<'t> {
     node: Node<'t>,
     key: Option<(Cow<'t, str>, Position)>,
@@ -211,7 +211,7 @@ fn scalar(text: Cow<'_, str>, quoted: bool) -> Content<'_> {
     }
 }
 
-/// Whether a tag says "text"; an error when it says something only another program knows.
+/// Whether a tag marks text; an error for an application's own tag.
 fn is_text(tag: Option<&Tag>) -> Result<bool, TreeError> {
     match tag {
         Some(tag) if tag.is_yaml_core_schema() => Ok(tag.is_yaml_core_schema_tag("str")),

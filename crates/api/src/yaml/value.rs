@@ -1,7 +1,7 @@
-//! One value of a manifest, read as what its field should be.
+//! One value of a manifest, read with the type of its field.
 //!
-//! Every reader returns `None` after recording a finding that names the field, its line and what was expected.
-//! Types are as strict as a Kubernetes API server's: `name: 5` and `min: "5"` are mistakes.
+//! Every reader returns `None` after recording a finding with the field, its line and what was expected. Types are as
+//! strict as an API server's: `name: 5` and `min: "5"` are errors.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -27,7 +27,7 @@ pub(crate) enum Step<'a> {
     Index(usize),
 }
 
-/// A value, the path to it, and where to complain about it.
+/// A value, its path, and the sink of its findings.
 #[derive(Clone, Debug)]
 pub(crate) struct Value<'a> {
     node: &'a Node<'a>,
@@ -42,7 +42,7 @@ impl<'a> Value<'a> {
     pub(crate) fn root(node: &'a Node<'a>, sink: &'a Sink) -> Self {
         Self { node, at: node.at, parent: "".into(), step: Step::Root, sink }
     }
-    /// The value of a key. What does not fit on the key's line, or is not there, is blamed on the key.
+    /// The value of a key. A value that is missing or is not a scalar is reported at the key.
     pub(crate) fn of_key(
         node: &'a Node<'a>,
         key: (&'a str, Position),
@@ -54,7 +54,7 @@ impl<'a> Value<'a> {
         Self { node, at, parent, step: Step::Key(key.0), sink }
     }
 
-    /// The path from the document to here.
+    /// The path from the document to this value.
     pub(crate) fn path(&self) -> String {
         match self.step {
             Step::Root => "(document)".into(),
@@ -62,24 +62,24 @@ impl<'a> Value<'a> {
             Step::Index(index) => format!("{}[{index}]", self.parent),
         }
     }
-    /// This field, for findings made after its document is gone.
+    /// This field, for findings recorded after its document is gone.
     pub(crate) fn mark(&self) -> Mark {
         self.sink.mark(self.at, self.path())
     }
-    /// Records what is wrong with this value.
+    /// Records an error about this value.
     pub(crate) fn error(&self, reason: impl Into<String>) {
         self.sink.push(self.mark().error(reason));
     }
-    /// Records what is worth knowing about this value.
+    /// Records a warning about this value.
     pub(crate) fn warn(&self, reason: impl Into<String>) {
         self.sink.push(self.mark().warning(reason));
     }
-    /// Records that Muster understood the field and does nothing about it so far.
+    /// Records that the field is valid but has no effect yet.
     pub(crate) fn not_acted_on(&self) {
         self.warn("accepted, not acted on yet");
     }
 
-    /// Text that says something.
+    /// Text that is not empty.
     pub(crate) fn text(&self) -> Option<&'a str> {
         let text = self.any_text()?;
         if text.is_empty() {
@@ -88,7 +88,7 @@ impl<'a> Value<'a> {
         }
         Some(text)
     }
-    /// Text, also the empty one.
+    /// Text, which may be empty.
     pub(crate) fn any_text(&self) -> Option<&'a str> {
         match &self.node.content {
             Content::Quoted(text) => Some(text),
@@ -104,7 +104,7 @@ impl<'a> Value<'a> {
             other => self.expected("text", other),
         }
     }
-    /// Text that obeys a rule; the rule is the reason when it does not.
+    /// Text that obeys a rule; otherwise the rule is the reason.
     pub(crate) fn text_with(&self, obeys: fn(&str) -> bool, rule: &str) -> Option<&'a str> {
         let text = self.any_text()?;
         if !obeys(text) {
@@ -113,7 +113,7 @@ impl<'a> Value<'a> {
         }
         Some(text)
     }
-    /// A quantity, a duration or whatever else is read from text, quoted or not.
+    /// A quantity, a duration or another type that is parsed from text, quoted or not.
     pub(crate) fn parsed<T: FromStr<Err: Display>>(&self, what: &str) -> Option<T> {
         match &self.node.content {
             Content::Plain(text) | Content::Quoted(text) => {
@@ -157,7 +157,7 @@ impl<'a> Value<'a> {
         }
         i64::try_from(number).ok().filter(|number| range.contains(number))
     }
-    /// A number of things.
+    /// A count in a range.
     pub(crate) fn count(&self, range: RangeInclusive<u32>) -> Option<u32> {
         let range = i64::from(*range.start())..=i64::from(*range.end());
         self.whole(range).and_then(|number| u32::try_from(number).ok())
@@ -222,7 +222,7 @@ impl<'a> Value<'a> {
         let path = if matches!(self.step, Step::Root) { String::new() } else { self.path() };
         Some(Fields::new(entries, path.into(), self.at, self.sink))
     }
-    /// A mapping with known fields, or nothing at all.
+    /// A mapping with known fields, or null.
     pub(crate) fn optional_fields(&self) -> Option<Fields<'a>> {
         if matches!(self.node.content, Content::Null) { None } else { self.fields() }
     }
@@ -231,7 +231,7 @@ impl<'a> Value<'a> {
         Some(self.fields()?.into_pairs())
     }
 
-    /// Whatever it is, as it was written.
+    /// The value as written, of any type.
     pub(crate) fn opaque(&self) -> serde_json::Value {
         opaque::json(self.node)
     }
@@ -249,7 +249,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A path one key longer. Keys that hold dots or slashes stand in brackets, as Kubernetes prints them.
+/// A path with one more key. Keys with dots or slashes are put in brackets, as Kubernetes prints them.
 pub(crate) fn join(parent: &str, key: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     let simple = !key.is_empty() && key.bytes().all(plain);
@@ -260,7 +260,7 @@ pub(crate) fn join(parent: &str, key: &str) -> String {
     }
 }
 
-/// What YAML's core schema makes of a scalar without quotes.
+/// The type of an unquoted scalar in YAML's core schema.
 pub(crate) fn kind_of(text: &str) -> &'static str {
     if matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE") {
         return "boolean";

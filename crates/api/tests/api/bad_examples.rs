@@ -1,7 +1,7 @@
-//! Every file in `examples/bad` gets the error its own comments promise.
+//! Every file in `examples/bad` gets the errors that its own comments announce.
 //!
-//! A line that ends in `# error: FIELD` must get an error about that field on that line, and no other line
-//! must get one. A file without such a comment must be refused as a whole.
+//! A line that ends in `# error: FIELD` must get an error about that field on that line, and no other line must get
+//! one. A file without such a comment must be rejected as a whole.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 use muster_api::{Severity, read_files};
 
 #[test]
-fn every_bad_example_is_refused_where_it_says() {
+fn every_bad_example_is_rejected_at_the_marked_lines() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bad");
     let mut files = 0;
     for entry in std::fs::read_dir(folder).unwrap() {

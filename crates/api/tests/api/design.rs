@@ -1,4 +1,4 @@
-//! The example of the design page becomes the core types it means.
+//! The example of the design page is read into the expected core types.
 
 use muster_api::{Karpenter, NodeClassRef, Provider, RunSpec};
 use muster_core::device::{GpuKind, GpuRequest, WHOLE};
@@ -11,7 +11,7 @@ use muster_core::time::{Span, Time};
 const GIB: u64 = 1 << 30;
 
 #[test]
-fn the_gang_of_the_design_page() {
+fn gang_of_the_design_page() {
     let manifests = crate::good(include_str!("design.yaml"));
     let [gang] = manifests.gangs.as_slice() else { panic!("{:?}", manifests.gangs) };
     assert_eq!(&*gang.spec.name, "research/llama-ddp");
@@ -41,7 +41,7 @@ fn the_gang_of_the_design_page() {
 }
 
 #[test]
-fn what_may_be_done_to_the_gang_of_the_design_page() {
+fn disruption_of_the_gang_of_the_design_page() {
     let manifests = crate::good(include_str!("design.yaml"));
     let spec = &manifests.gangs[0].spec;
     let checkpoint = Checkpoint {
@@ -61,7 +61,7 @@ fn what_may_be_done_to_the_gang_of_the_design_page() {
 }
 
 #[test]
-fn the_queues_of_the_design_page() {
+fn queues_of_the_design_page() {
     let manifests = crate::good(include_str!("design.yaml"));
     let names: Vec<&str> = manifests.queues.iter().map(|queue| &*queue.name).collect();
     assert_eq!(names, ["org", "research", "default"]);
@@ -81,7 +81,7 @@ fn the_queues_of_the_design_page() {
 }
 
 #[test]
-fn the_pool_of_the_design_page() {
+fn pool_of_the_design_page() {
     let manifests = crate::good(include_str!("design.yaml"));
     let [pool] = manifests.pools.as_slice() else { panic!("{:?}", manifests.pools) };
     let node_class_ref = NodeClassRef {
@@ -113,7 +113,7 @@ fn the_pool_of_the_design_page() {
 }
 
 #[test]
-fn what_is_not_acted_on_yet_is_said() {
+fn warnings_of_the_design_page() {
     let manifests = crate::good(include_str!("design.yaml"));
     let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(warnings.join("\n"), @"a.yaml:37:104: spec.tiers[0]: no Pool is of tier `reserved`");

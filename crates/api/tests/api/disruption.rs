@@ -1,4 +1,4 @@
-//! What may be done to gangs that run: what is read, what is refused, what is worth knowing.
+//! Disruption and scaling of gangs: values, errors and warnings.
 
 use muster_core::gang::{Disruption, GangSpec, Signal};
 use muster_core::progress::Scaling;
@@ -7,7 +7,7 @@ use muster_core::time::Span;
 use crate::gang_mistakes::check_gang;
 use crate::good;
 
-/// A gang of this role and these further fields of its spec, on line 5.
+/// A gang with this role and these further fields of its spec, on line 5.
 fn text(role: &str, fields: &str) -> String {
     format!("kind: Gang\nmetadata: {{name: g}}\nspec:\n  roles: [{{name: r, {role}}}]\n{fields}\n")
 }
@@ -21,7 +21,7 @@ fn warnings(role: &str, fields: &str) -> Vec<String> {
 }
 
 #[test]
-fn who_says_nothing_may_be_stopped_for_a_higher_priority() {
+fn gang_is_preemptible_by_default() {
     for (fields, preemptible) in [
         ("", true),
         ("  disruption: {}", true),
@@ -32,12 +32,12 @@ fn who_says_nothing_may_be_stopped_for_a_higher_priority() {
     ] {
         assert_eq!(gang(fields).disruption.preemptible, preemptible, "{fields}");
     }
-    // Gangs that come from elsewhere than manifests say so themselves.
+    // Gangs from other sources than manifests set it themselves.
     assert!(!Disruption::default().preemptible);
 }
 
 #[test]
-fn who_says_nothing_has_others_of_lower_priority_stopped() {
+fn gang_preempts_lower_priorities_by_default() {
     for (fields, never_preempts) in [
         ("", false),
         ("  disruption: {preempts: true}", false),
@@ -49,7 +49,7 @@ fn who_says_nothing_has_others_of_lower_priority_stopped() {
 }
 
 #[test]
-fn every_signal_that_can_be_caught_has_its_name() {
+fn every_catchable_signal_has_its_name() {
     for (name, signal) in [
         ("SIGUSR1", Signal::SigUsr1),
         ("SIGUSR2", Signal::SigUsr2),
@@ -69,7 +69,7 @@ fn every_signal_that_can_be_caught_has_its_name() {
 }
 
 #[test]
-fn a_checkpoint_may_come_by_itself() {
+fn checkpoint_may_be_periodic_without_a_signal() {
     let read =
         gang("  disruption: {minRuntime: 0, grace: 0s, checkpoint: {every: 10m}}").disruption;
     let checkpoint = read.checkpoint.unwrap();
@@ -81,7 +81,7 @@ fn a_checkpoint_may_come_by_itself() {
 }
 
 #[test]
-fn mistakes_about_being_stopped() {
+fn invalid_disruption_is_reported() {
     check_gang(&[
         (
             "  disruption: {preemptible: maybe}",
@@ -133,7 +133,7 @@ fn mistakes_about_being_stopped() {
 }
 
 #[test]
-fn mistakes_about_scaling() {
+fn invalid_scaling_is_reported() {
     for bad in ["0.5", "1.01", "0", "-0.9", "90"] {
         let fields = format!("  scaling: {{efficiency: {bad}}}");
         let reason =
@@ -157,14 +157,14 @@ fn mistakes_about_scaling() {
 }
 
 #[test]
-fn scaling_is_linear_and_half_a_minute_where_nothing_is_said() {
+fn scaling_is_linear_with_half_a_minute_per_resize_by_default() {
     let of = |efficiency, resize| Scaling { efficiency, resize };
     for (fields, scaling) in [
         ("", Scaling::default()),
         ("  scaling: {}", Scaling::default()),
         ("  scaling: {efficiency: 1}", of(1_000, Span::secs(30))),
         ("  scaling: {efficiency: 0.57}", of(570, Span::secs(30))),
-        // Above a half is above a half, however little.
+        // The smallest efficiency above a half.
         ("  scaling: {efficiency: 0.5001}", of(501, Span::secs(30))),
         ("  scaling: {resizeCost: 0}", of(1_000, Span::ZERO)),
     ] {
@@ -173,7 +173,7 @@ fn scaling_is_linear_and_half_a_minute_where_nothing_is_said() {
 }
 
 #[test]
-fn what_has_no_effect_is_a_warning() {
+fn fields_without_effect_are_warnings() {
     let elastic = "min: 1, max: 4";
     for (role, fields, expected) in [
         (
@@ -184,7 +184,7 @@ fn what_has_no_effect_is_a_warning() {
         (
             elastic,
             "  disruption: {preemptible: false, minRuntime: 30m, grace: 1m}",
-            "a.yaml:5:48: spec.disruption.minRuntime: has no effect: with `preemptible: false` it is stopped for nobody's sake",
+            "a.yaml:5:48: spec.disruption.minRuntime: has no effect: with `preemptible: false` the gang is never preempted",
         ),
         (
             elastic,

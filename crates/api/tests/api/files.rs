@@ -1,4 +1,4 @@
-//! What can be wrong with a file before anybody looks into it.
+//! Errors of whole files, before their documents are read.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ fn only_error(path: PathBuf) -> Finding {
 }
 
 #[test]
-fn a_missing_path_and_a_directory_are_said_to_be_so() {
+fn missing_path_and_directory_are_reported() {
     let missing = only_error(scratch("nowhere.yaml"));
     assert_eq!((&*missing.field, &*missing.reason), ("(file)", "there is no such file"));
     assert!(missing.file.ends_with("nowhere.yaml"));
@@ -26,16 +26,16 @@ fn a_missing_path_and_a_directory_are_said_to_be_so() {
 }
 
 #[test]
-fn a_file_beyond_the_limit_is_refused_by_its_size() {
+fn file_above_the_size_limit_is_rejected() {
     let path = scratch("huge.yaml");
-    // Sparse: nobody has to write, or read, its zeros.
+    // A sparse file: its zeros are neither written nor read.
     std::fs::File::create(&path).unwrap().set_len(MAX_FILE_BYTES + 1).unwrap();
     let finding = only_error(path);
     assert_eq!(finding.reason, "is 16777217 bytes, and at most 16777216 bytes (16 MiB) are read");
 }
 
 #[test]
-fn what_is_not_text_is_said_with_its_place() {
+fn binary_file_is_reported_with_its_position() {
     for (bytes, line, column, reason) in [
         (&b"kind: Gang\nab\0"[..], 2, 3, "is a binary file, not YAML: there is a NUL byte here"),
         (&b"kind: \xff"[..], 1, 7, "is not UTF-8 text"),
@@ -47,7 +47,7 @@ fn what_is_not_text_is_said_with_its_place() {
 }
 
 #[test]
-fn a_file_without_objects_is_an_error() {
+fn file_without_objects_is_an_error() {
     for text in ["", "\n\n", "# nothing\n", "---\n---\n", "~"] {
         let findings = read_texts(&[("a.yaml", text)]).unwrap_err();
         assert_eq!(
@@ -79,7 +79,7 @@ fn findings_serialize_for_machines() {
 }
 
 #[test]
-fn a_hundred_thousand_documents_are_fine() {
+fn a_hundred_thousand_documents_are_read() {
     let document =
         |i| format!("---\n{{kind: Node, metadata: {{name: n{i}}}, spec: {{allocatable: {{}}}}}}\n");
     let text: String = (0..100_001).map(document).collect();
@@ -87,7 +87,7 @@ fn a_hundred_thousand_documents_are_fine() {
 }
 
 #[test]
-fn deep_nesting_and_alias_bombs_are_refused_quickly() {
+fn deep_nesting_and_alias_bombs_are_rejected_quickly() {
     let deep = "[".repeat(1 << 20);
     assert!(crate::errors(&deep)[0].contains("not valid YAML"));
     let mut bomb = String::from("a: &a [x, x, x, x, x, x, x, x, x]\n");
@@ -101,7 +101,7 @@ fn deep_nesting_and_alias_bombs_are_refused_quickly() {
 }
 
 #[test]
-fn findings_stay_short_whatever_was_written() {
+fn findings_stay_short_for_any_input() {
     let long = "x".repeat(1 << 20);
     let findings = read_texts(&[("a.yaml", format!("kind: {long}\n"))]).unwrap_err();
     assert!(findings[0].to_string().len() < 1_000);

@@ -1,4 +1,4 @@
-//! Mistakes in gangs.
+//! Errors in gangs.
 
 use crate::mistakes::check;
 
@@ -11,7 +11,7 @@ fn check_role(cases: &[(&str, &[&str])]) {
     }
 }
 
-/// A gang with one good role and these further fields of its spec, on line 5.
+/// A gang with one valid role and these further fields of its spec, on line 5.
 pub(crate) fn check_gang(cases: &[(&str, &[&str])]) {
     for (fields, expected) in cases {
         let text = format!(
@@ -81,7 +81,7 @@ fn resources() {
         (
             "    min: 1000000\n    resources: {memory: 100Ti}",
             &[
-                "7:5: spec.roles[0].resources: 1000000 members together ask for too much `memory` to count",
+                "7:5: spec.roles[0].resources: 1000000 members together request too much `memory` to count",
             ],
         ),
         (
@@ -337,7 +337,7 @@ fn gangs() {
 }
 
 #[test]
-fn a_kind_of_gpu_without_a_gpu_is_a_warning() {
+fn gpu_kind_without_a_gpu_request_is_a_warning() {
     let manifests = crate::good(
         "kind: Gang\nmetadata: {name: g}\nspec: {roles: [{name: r, min: 1, gpu: {models: [H100]}}]}\n",
     );
@@ -351,7 +351,7 @@ fn a_kind_of_gpu_without_a_gpu_is_a_warning() {
 }
 
 #[test]
-fn a_deadline_without_a_duration_is_a_warning() {
+fn deadline_without_a_duration_is_a_warning() {
     let warnings = |fields: &str| -> Vec<String> {
         let text = format!(
             "kind: Gang\nmetadata: {{name: g}}\nspec:\n  roles: [{{name: r, min: 1}}]\n{fields}\n"

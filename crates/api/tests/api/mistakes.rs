@@ -1,9 +1,8 @@
-//! One case per kind of mistake: what is written, and the exact findings it gets. Gangs, queues and pools have
-//! their own files.
+//! One case per kind of error: the text, and the exact findings it gets. Gangs, queues and pools have their own files.
 
 use crate::errors;
 
-/// Each case: the text, then its errors without the file's name.
+/// Each case is a text and its errors without the file's name.
 pub(crate) fn check(cases: &[(&str, &[&str])]) {
     for (text, expected) in cases {
         let found = errors(text);
@@ -77,7 +76,7 @@ fn yaml_itself() {
         ("? [a]\n: b\n", &["1:3: (file): a key must be text, not a list or a mapping"]),
         ("kind: !secret Queue\n", &["1:15: (file): the tag `!secret` is not read: leave it out"]),
         ("x: &a 1\ny: *a\n", &["2:4: (file): aliases (`*name`) are not read: write the value out"]),
-        // The document after a broken one is read all the same.
+        // The document after a broken one is still read.
         (
             "a: [\n---\nkind: Gnome\n",
             &[
@@ -89,7 +88,7 @@ fn yaml_itself() {
 }
 
 #[test]
-fn what_could_not_be_read_is_not_called_unknown() {
+fn references_into_unreadable_documents_are_not_reported() {
     let gang = "{kind: Gang, metadata: {name: g}, spec: {queue: q, roles: [{name: r, min: 1}]}}";
     check(&[
         (

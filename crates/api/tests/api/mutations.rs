@@ -1,4 +1,4 @@
-//! Whatever is written, reading ends with findings or manifests, never with a panic.
+//! Reading ends with findings or manifests for any input, never with a panic.
 
 use std::panic::catch_unwind;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const GOOD: &str = include_str!("design.yaml");
 
-/// Findings must point into the text, whatever they are about.
+/// Findings must point into the text.
 fn check(text: &[u8]) {
     let result = read_texts(&[("a.yaml", text)]);
     let findings = result.map_or_else(|findings| findings, |manifests| manifests.warnings);
@@ -19,13 +19,13 @@ fn check(text: &[u8]) {
 }
 
 #[test]
-fn every_prefix_of_a_good_manifest_is_read_without_a_panic() {
+fn every_prefix_of_a_valid_manifest_is_read_without_a_panic() {
     for end in 0..GOOD.len() {
         assert!(catch_unwind(|| check(&GOOD.as_bytes()[..end])).is_ok(), "prefix of {end} bytes");
     }
 }
 
-/// What a careless editor does: a cut, a repetition, or foreign characters at some place.
+/// A careless edit: a cut, a repetition, or foreign characters at some position.
 fn mutation() -> impl Strategy<Value = (usize, usize, String)> {
     let piece = prop_oneof![
         "[-:{}\\[\\],&*!|>'\"%@`#?~ \n\t0-9a-z]{0,6}",

@@ -1,4 +1,4 @@
-//! Good manifests whose meaning is easy to get wrong.
+//! Valid manifests whose meaning is easy to get wrong.
 
 use muster_api::{Autoscaler, Fault, Provider, SimulatedCloud};
 use muster_core::constraint::{Effect, Test};
@@ -15,7 +15,7 @@ fn role(fields: &str) -> muster_core::gang::RoleSpec {
 }
 
 #[test]
-fn a_role_without_max_is_rigid_and_a_gang_without_names_is_in_default() {
+fn role_without_max_is_rigid_and_gang_without_queue_is_in_default() {
     let gang =
         &good("{kind: Gang, metadata: {name: g}, spec: {roles: [{name: r, min: 3}]}}").gangs[0];
     assert_eq!((gang.spec.roles[0].min, gang.spec.roles[0].max), (3, 3));
@@ -24,7 +24,7 @@ fn a_role_without_max_is_rigid_and_a_gang_without_names_is_in_default() {
 }
 
 #[test]
-fn whole_gpus_are_devices_and_a_part_is_one_device() {
+fn whole_gpus_are_devices_and_a_fraction_is_one_device() {
     for (written, count, share) in [
         ("8", 8, WHOLE),
         ("500m", 1, 500),
@@ -43,7 +43,7 @@ fn whole_gpus_are_devices_and_a_part_is_one_device() {
 }
 
 #[test]
-fn constraints_are_written_as_in_a_pod() {
+fn constraints_are_read_as_in_a_pod() {
     let role = role(
         r#"    nodeSelector: {disk: ssd}
     affinity:
@@ -79,7 +79,7 @@ fn constraints_are_written_as_in_a_pod() {
 }
 
 #[test]
-fn a_node_with_a_count_is_several_nodes() {
+fn node_with_a_count_is_several_nodes() {
     let nodes = good(
         "kind: Node
 metadata: {name: dgx}
@@ -117,7 +117,7 @@ spec:
 }
 
 #[test]
-fn a_pool_is_simulated_by_default_and_boots_as_its_cloud_does() {
+fn pool_is_simulated_by_default_and_boots_as_its_cloud_does() {
     let bare = pool("");
     assert_eq!(bare.provider, Provider::Simulated(SimulatedCloud::default()));
     let offering = &bare.spec.offerings[0];
@@ -126,8 +126,8 @@ fn a_pool_is_simulated_by_default_and_boots_as_its_cloud_does() {
     assert!(!offering.labels.contains_key("topology.kubernetes.io/region"));
     assert_eq!(pool("  provider: {simulated: }").provider, bare.provider);
     assert_eq!(pool("  provider: {local: {}}").provider, Provider::Local);
-    for nothing_said in ["{provisioningRequest: }", "{provisioningRequest: {}}"] {
-        let provider = pool(&format!("  provider: {nothing_said}")).provider;
+    for empty in ["{provisioningRequest: }", "{provisioningRequest: {}}"] {
+        let provider = pool(&format!("  provider: {empty}")).provider;
         assert_eq!(provider, Provider::ProvisioningRequest(Autoscaler::default()));
     }
     let asked = pool(
@@ -141,7 +141,7 @@ fn a_pool_is_simulated_by_default_and_boots_as_its_cloud_does() {
 }
 
 #[test]
-fn what_an_autoscaler_cannot_do_or_tell_apart_is_a_warning() {
+fn ambiguous_or_unsupported_autoscaler_settings_are_warnings() {
     let warnings = |class: &str, labels: &str| -> Vec<String> {
         let text = format!(
             "
@@ -168,7 +168,7 @@ spec:
 }
 
 #[test]
-fn a_simulated_cloud_keeps_its_defaults_where_nothing_is_said() {
+fn simulated_cloud_keeps_defaults_of_absent_fields() {
     let pool = pool(
         "  provider:
     simulated:
@@ -192,7 +192,7 @@ fn a_simulated_cloud_keeps_its_defaults_where_nothing_is_said() {
 }
 
 #[test]
-fn levels_are_the_default_ones_or_those_declared() {
+fn levels_are_declared_or_default() {
     assert_eq!(good("{kind: Queue, metadata: {name: q}, spec: {}}").levels, Default::default());
     let text = "
 kind: Topology
@@ -206,14 +206,14 @@ spec: {levels: [{name: hall, label: example.com/hall}, {name: row, label: exampl
 }
 
 #[test]
-fn empty_documents_between_good_ones_are_no_news() {
+fn empty_documents_between_valid_ones_are_ignored() {
     let text = "---\n# nothing\n---\n{kind: Queue, metadata: {name: q}, spec: {}}\n---\n";
     assert_eq!(good(text).queues.len(), 2);
     assert_eq!(good(&format!("\u{feff}{text}")).queues.len(), 2);
 }
 
 #[test]
-fn a_pod_template_is_kept_as_it_is_written() {
+fn pod_template_is_stored_as_written() {
     let text = r#"
 kind: Gang
 metadata: {name: g}

@@ -1,8 +1,8 @@
-//! Mistakes in pools.
+//! Errors in pools.
 
 use crate::mistakes::check;
 
-/// A pool with one good offering and these further fields of its spec, on line 6.
+/// A pool with one valid offering and these further fields of its spec, on line 6.
 fn check_pool(cases: &[(&str, &[&str])]) {
     for (fields, expected) in cases {
         let text = format!(
@@ -44,7 +44,7 @@ fn pools() {
         (
             "  provider: {karpenter: {nodeClassRef: {group: g, kind: k, name: n}, resourcesNotRequested: [rdma/]}}",
             &[
-                "6:84: spec.provider.karpenter.resourcesNotRequested[0]: `rdma/` must be letters, digits, `-`, `_` and `.`, at most 63 long, with an optional `domain/` before it",
+                "6:94: spec.provider.karpenter.resourcesNotRequested[0]: `rdma/` must be letters, digits, `-`, `_` and `.`, at most 63 long, with an optional `domain/` before it",
             ],
         ),
         (
@@ -213,7 +213,7 @@ fn offerings() {
 }
 
 #[test]
-fn an_offering_that_is_listed_twice() {
+fn offering_listed_twice_is_reported() {
     let offering = "allocatable: {cpu: 1}}\n  - {instanceType: m, zone: z";
     check_offering(&[
         (
@@ -222,7 +222,7 @@ fn an_offering_that_is_listed_twice() {
                 "7:5: spec.offerings[1]: is of the same instance type, zone and capacity type as offerings[0]",
             ],
         ),
-        // Paid for in another way it is another one.
+        // With another capacity type it is another offering.
         (&format!("{offering}, capacityType: reserved, allocatable: {{cpu: 1}}"), &[]),
     ]);
 }

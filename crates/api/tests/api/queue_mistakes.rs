@@ -1,4 +1,4 @@
-//! Mistakes in queues, and what is worth knowing about guarantees and limits that contradict each other.
+//! Errors in queues, and warnings about guarantees and limits that contradict each other.
 
 use muster_core::time::Span;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::mistakes::check;
 use crate::{errors, good};
 
-/// A queue of these fields, on line 3.
+/// A queue with these fields, on line 3.
 fn queue(fields: &str) -> String {
     format!("kind: Queue\nmetadata: {{name: q}}\nspec: {{{fields}}}\n")
 }
@@ -84,7 +84,7 @@ fn queues() {
 }
 
 #[test]
-fn a_guarantee_above_the_limit_is_refused() {
+fn guarantee_above_the_limit_is_rejected() {
     check(&[
         (
             &queue("guaranteed: {cpu: 8, memory: 1Gi}, limit: {cpu: 4500m, memory: 1Gi}"),
@@ -94,7 +94,7 @@ fn a_guarantee_above_the_limit_is_refused() {
             &queue("guaranteed: {nvidia.com/gpu: 1}, limit: {nvidia.com/gpu: 0}"),
             &["3:37: spec.guaranteed[nvidia.com/gpu]: 1 GPU can never be had: `limit` is 0 GPUs"],
         ),
-        // GPUs of every vendor count together.
+        // GPUs of all vendors are counted together.
         (
             &queue("guaranteed: {amd.com/gpu: 6, nvidia.com/gpu: 4}, limit: {nvidia.com/gpu: 8}"),
             &["3:34: spec.guaranteed[amd.com/gpu]: 10 GPUs can never be had: `limit` is 8 GPUs"],
@@ -107,19 +107,19 @@ fn a_guarantee_above_the_limit_is_refused() {
 }
 
 #[test]
-fn a_user_limit_above_the_limit_is_a_warning() {
+fn user_limit_above_the_limit_is_a_warning() {
     assert_eq!(
         warnings(&queue(
             "userLimit: {nvidia.com/gpu: 16, cpu: 4}, limit: {nvidia.com/gpu: 8, cpu: 4}"
         )),
         [
-            "a.yaml:3:36: spec.userLimit[nvidia.com/gpu]: nobody ever gets to 16 GPUs: `limit` is 8 GPUs"
+            "a.yaml:3:36: spec.userLimit[nvidia.com/gpu]: is never reached: 16 GPUs is above `limit`, which is 8 GPUs"
         ]
     );
     assert_eq!(warnings(&queue("userLimit: {nvidia.com/gpu: 16}, limit: {cpu: 4}")), [""; 0]);
 }
 
-/// A queue `org` of these fields, and below it a queue for each guarantee.
+/// A queue `org` with these fields, and below it a queue for each guarantee.
 fn family(org: &str, guarantees: &[&str]) -> String {
     let children = guarantees.iter().enumerate().map(|(i, guaranteed)| {
         format!("---\n{{kind: Queue, metadata: {{name: q{i}}}, spec: {{parent: org, guaranteed: {guaranteed}}}}}\n")
@@ -129,7 +129,7 @@ fn family(org: &str, guarantees: &[&str]) -> String {
 }
 
 #[test]
-fn children_that_are_guaranteed_more_than_their_parent_are_a_warning() {
+fn children_guaranteed_more_than_their_parent_are_a_warning() {
     let two = ["{nvidia.com/gpu: 6, cpu: 8}", "{amd.com/gpu: 6, cpu: 8}"];
     assert_eq!(
         warnings(&family("guaranteed: {nvidia.com/gpu: 8, cpu: 16}", &two)),
@@ -137,7 +137,7 @@ fn children_that_are_guaranteed_more_than_their_parent_are_a_warning() {
             "a.yaml:1:74: spec.guaranteed[nvidia.com/gpu]: the queues below `org` are guaranteed 12 GPUs (`q0`, `q1`), and its guarantee is 8 GPUs"
         ]
     );
-    // Beyond the limit it is beyond the guarantee as well, and said once.
+    // An amount above the limit is also above the guarantee, and is reported once.
     assert_eq!(
         warnings(&family("guaranteed: {cpu: 4}, limit: {cpu: 15}", &two)),
         [
@@ -161,7 +161,7 @@ fn children_that_are_guaranteed_more_than_their_parent_are_a_warning() {
 }
 
 #[test]
-fn a_tier_nobody_supplies_is_a_warning() {
+fn tier_without_a_pool_is_a_warning() {
     assert_eq!(
         warnings(&queue("tiers: [spot]")),
         ["a.yaml:3:16: spec.tiers[0]: no Pool is of tier `spot`"]
@@ -169,7 +169,7 @@ fn a_tier_nobody_supplies_is_a_warning() {
 }
 
 #[test]
-fn a_queue_may_forget_at_once() {
+fn half_life_of_zero_is_accepted() {
     for (fields, half_life) in [
         ("halfLife: 0s", Some(Span::ZERO)),
         ("halfLife: 0", Some(Span::ZERO)),
@@ -182,7 +182,7 @@ fn a_queue_may_forget_at_once() {
 }
 
 #[test]
-fn a_queue_may_want_its_own_back_at_once_and_have_its_gangs_left_alone() {
+fn zero_reclaim_time_and_zero_evictions_are_accepted() {
     let queue = &good(&queue("reclaimWithin: 0s, evictionsPerHour: 0")).queues[0];
     assert_eq!((queue.reclaim_within, queue.evictions_per_hour), (Some(Span::ZERO), Some(0)));
     assert_eq!(queue.reclaims_within(), Span::ZERO);

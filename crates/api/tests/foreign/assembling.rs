@@ -1,6 +1,6 @@
-//! Gangs of what is known of them.
+//! Assembles gangs from terms, members and templates.
 
-use muster_api::assemble::{Assembled, Member, Unassembled, assemble};
+use muster_api::assemble::{AssembleError, Assembled, Member, assemble};
 use muster_api::dialects::{Dialect, Level, Terms, terms};
 use muster_api::pod::{GpuNames, PodSpec};
 use muster_api::workloads::{WorkloadRole, roles};
@@ -17,10 +17,10 @@ fn request(resources: &str) -> Request {
         .unwrap()
 }
 
-/// Members written as `role index resources`, with `done` at the end for those that are; `-` for no role.
-pub(super) struct Cast(Vec<(String, Option<u32>, Request, bool)>);
+/// Members written as `role index resources`, with `done` at the end for finished ones; `-` for no role.
+pub(super) struct MemberTable(Vec<(String, Option<u32>, Request, bool)>);
 
-impl Cast {
+impl MemberTable {
     pub(super) fn new(members: &[&str]) -> Self {
         let one = |text: &&str| {
             let mut words = text.splitn(3, ' ');
@@ -32,7 +32,7 @@ impl Cast {
         Self(members.iter().map(one).collect())
     }
 
-    /// As they are given to be assembled, under these names.
+    /// The members under these names.
     pub(super) fn members<'a>(
         &'a self,
         names: &'a [String],
@@ -50,7 +50,7 @@ impl Cast {
     }
 }
 
-pub(super) fn shown(result: &Result<Assembled, Unassembled>) -> String {
+pub(super) fn shown(result: &Result<Assembled, AssembleError>) -> String {
     match result {
         Err(error) => format!("! {error}"),
         Ok(made) => {
@@ -77,11 +77,11 @@ fn made(
     terms: &Terms,
     members: &[&str],
     templates: Option<&[WorkloadRole]>,
-) -> Result<Assembled, Unassembled> {
-    let cast = Cast::new(members);
+) -> Result<Assembled, AssembleError> {
+    let table = MemberTable::new(members);
     let nowhere = Constraints::default();
     let names: Vec<String> = (0..members.len()).map(|at| format!("p{at}")).collect();
-    let list = cast.members(&names, &nowhere);
+    let list = table.members(&names, &nowhere);
     let result = assemble("ns/g", terms, &list, templates, &GpuNames::default());
     if let Ok(made) = &result {
         sound(made, &list);
@@ -89,7 +89,7 @@ fn made(
     result
 }
 
-/// What must hold of every gang, whatever it was made of.
+/// Properties of every assembled gang.
 pub(super) fn sound(made: &Assembled, members: &[Member<'_>]) {
     assert_eq!(made.spec.roles.len(), made.roles.len());
     assert!(!made.roles.is_empty());
@@ -128,10 +128,10 @@ const W: &str = "worker 0 nvidia.com/gpu: 8";
 const DONE: &str = "worker 0 nvidia.com/gpu: 8 done";
 
 #[test]
-fn who_belongs_together_and_how_few_will_do() {
+fn members_are_grouped_into_roles_with_minimums() {
     insta::assert_snapshot!(check(&[
         ("all of one role", min(2), &[W, W]),
-        ("no minimum said: all", Terms::default(), &[W, W, W]),
+        ("no minimum: all", Terms::default(), &[W, W, W]),
         ("two roles, all of both", min(3), &["master 0 cpu: 1", W, W]),
         ("members without a role by what they ask for", min(3), &["- 0 cpu: 1", "- 0 cpu: 2", "- 1 cpu: 1"]),
         ("one name, two shapes", min(2), &["worker 0 cpu: 1", "worker 1 cpu: 2"]),
@@ -146,7 +146,7 @@ fn who_belongs_together_and_how_few_will_do() {
     ]), @"
     all of one role
         worker 2..2 nvidia.com/gpux8@1000: [0, 1]
-    no minimum said: all
+    no minimum: all
         worker 3..3 nvidia.com/gpux8@1000: [0, 1, 2]
     two roles, all of both
         master 1..1 cpu=1000: [0]
@@ -194,8 +194,8 @@ fn members_that_do_not_exist_yet() {
         ("fewer devices than members", volcano("minMember: 3, minResources: {cpu: 3, nvidia.com/gpu: 1}"), &[]),
         ("the launcher is here, the workers are not like it", volcano("minMember: 3, minResources: {cpu: 9, nvidia.com/gpu: 16}"), &["launcher 0 cpu: 1"]),
         ("minResources agrees with those that exist", volcano("minMember: 3, minResources: {cpu: 3}"), &["- 0 cpu: 1"]),
-        ("a role nobody has seen", volcano("minMember: 9, minTaskMember: {launcher: 1, worker: 8}"), &["launcher 0 cpu: 1"]),
-        ("a role nobody has seen, with minResources", volcano("minMember: 9, minTaskMember: {launcher: 1, worker: 8}, minResources: {cpu: 9, nvidia.com/gpu: 64}"), &["launcher 0 cpu: 1"]),
+        ("a role without existing members", volcano("minMember: 9, minTaskMember: {launcher: 1, worker: 8}"), &["launcher 0 cpu: 1"]),
+        ("a role without existing members, with minResources", volcano("minMember: 9, minTaskMember: {launcher: 1, worker: 8}, minResources: {cpu: 9, nvidia.com/gpu: 64}"), &["launcher 0 cpu: 1"]),
         ("more of a role that exists", volcano("minTaskMember: {worker: 3}"), &[W]),
         ("a total above the minimum", Terms { total: Some(6), ..min(2) }, &[W, W]),
     ]), @"
@@ -207,9 +207,9 @@ fn members_that_do_not_exist_yet() {
         worker 4..4 nvidia.com/gpux8@1000: [1, 2]
         2 absent
     none exists and nothing is known
-        ! 0 of 4 members exist, and nothing says what the others will need
+        ! 0 of 4 members exist, and the requests of the others are unknown
     nothing at all
-        ! 0 of 1 members exist, and nothing says what the others will need
+        ! 0 of 1 members exist, and the requests of the others are unknown
     none exists: an equal part of minResources each
         rest 4..4 cpu=2500 nvidia.com/gpux8@1000: []
         4 absent
@@ -228,9 +228,9 @@ fn members_that_do_not_exist_yet() {
     minResources agrees with those that exist
         member 3..3 cpu=1000: [0]
         2 absent
-    a role nobody has seen
-        ! 1 of 9 members exist, and nothing says what the others will need
-    a role nobody has seen, with minResources
+    a role without existing members
+        ! 1 of 9 members exist, and the requests of the others are unknown
+    a role without existing members, with minResources
         launcher 1..1 cpu=1000: [0]
         worker 8..8 cpu=1000 nvidia.com/gpux8@1000: []
         8 absent
@@ -244,7 +244,7 @@ fn members_that_do_not_exist_yet() {
 }
 
 #[test]
-fn with_a_minimum_of_one_min_resources_is_the_gang() {
+fn minimum_of_one_is_sized_by_min_resources() {
     insta::assert_snapshot!(check(&[
         ("spark: the driver is here", volcano("minMember: 1, minResources: {cpu: 9, memory: 18Gi}"), &["driver 0 cpu: 1, memory: 2Gi"]),
         ("spark: so are some executors", volcano("minMember: 1, minResources: {cpu: 9}"), &["driver 0 cpu: 1", "executor 0 cpu: 2", "executor 1 cpu: 2"]),
@@ -252,9 +252,9 @@ fn with_a_minimum_of_one_min_resources_is_the_gang() {
         ("spark: a driver without devices says nothing of those with", volcano("minMember: 1, minResources: {cpu: 9, nvidia.com/gpu: 4}"), &["driver 0 cpu: 1"]),
         ("spark: their sum was rounded", volcano("minMember: 1, minResources: {cpu: 5100m}"), &["driver 0 cpu: 1", "executor 0 cpu: 2", "executor 1 cpu: 2"]),
         ("spark: executors smaller than their driver", volcano("minMember: 1, minResources: {cpu: 5}"), &["driver 0 cpu: 4"]),
-        ("nobody is here: one per device", volcano("minMember: 1, minResources: {cpu: 16, nvidia.com/gpu: 4}"), &[]),
-        ("nobody is here: one per core", volcano("minMember: 1, minResources: {cpu: 2500m, memory: 3Gi}"), &[]),
-        ("nobody is here, but their number is", volcano("minMember: 1, minResources: {pods: 3, cpu: 6}"), &[]),
+        ("no member exists: one per device", volcano("minMember: 1, minResources: {cpu: 16, nvidia.com/gpu: 4}"), &[]),
+        ("no member exists: one per core", volcano("minMember: 1, minResources: {cpu: 2500m, memory: 3Gi}"), &[]),
+        ("no member exists, but their number is given", volcano("minMember: 1, minResources: {pods: 3, cpu: 6}"), &[]),
         ("what one pod takes is no more than one pod", volcano("minMember: 1, minResources: {cpu: 1, pods: 1}"), &["- 0 cpu: 1", "- 0 cpu: 1"]),
         ("with a higher minimum it does not count", volcano("minMember: 2, minResources: {cpu: 100}"), &["- 0 cpu: 1", "- 0 cpu: 1", "- 0 cpu: 1"]),
         ("parts of a device", volcano("minMember: 2, minResources: {nvidia.com/gpu: 500m}"), &[]),
@@ -282,13 +282,13 @@ fn with_a_minimum_of_one_min_resources_is_the_gang() {
         driver 1..1 cpu=4000: [0]
         rest 1..1 cpu=1000: []
         1 absent
-    nobody is here: one per device
+    no member exists: one per device
         rest 4..4 cpu=4000 nvidia.com/gpux1@1000: []
         4 absent
-    nobody is here: one per core
+    no member exists: one per core
         rest 3..3 cpu=834 memory=1073741824: []
         3 absent
-    nobody is here, but their number is
+    no member exists, but their number is given
         rest 3..3 cpu=2000: []
         3 absent
     what one pod takes is no more than one pod
@@ -302,7 +302,7 @@ fn with_a_minimum_of_one_min_resources_is_the_gang() {
 }
 
 #[test]
-fn who_is_done_counts_and_takes_no_place() {
+fn finished_members_count_and_take_no_seat() {
     insta::assert_snapshot!(check(&[
         ("one of four is done", min(4), &["w 0 cpu: 1 done", "w 1 cpu: 1", "w 2 cpu: 1", "w 3 cpu: 1"]),
         ("and another is not made again yet", min(4), &["w 0 cpu: 1 done", "w 1 cpu: 1", "w 2 cpu: 1"]),
@@ -323,7 +323,7 @@ fn who_is_done_counts_and_takes_no_place() {
     a role is done
         w 2..2 cpu=2000: [1, 2]
     all are done
-        ! every member is done
+        ! every member has finished
     ");
 }
 
@@ -342,7 +342,7 @@ spec:
 }
 
 #[test]
-fn owners_templates_size_the_gang() {
+fn owner_templates_size_the_gang() {
     let elastic = workload("
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
@@ -361,7 +361,7 @@ spec:
         ),
         ("admission made them larger", min(5), &["worker 0 nvidia.com/gpu: 8, cpu: 1"], &pytorch()),
         ("below all: workers first", min(3), &[], &pytorch()),
-        ("a pod nobody declared", min(5), &["submitter 0 cpu: 1"], &pytorch()),
+        ("an undeclared pod", min(5), &["submitter 0 cpu: 1"], &pytorch()),
         ("elastic by its owner", Terms::default(), &[W], &elastic),
         ("elastic, but its group says all", min(4), &[W], &elastic),
         ("elastic, and its group says how few", min(3), &[], &elastic),
@@ -405,7 +405,7 @@ spec:
         master 1..1 cpu=1000: []
         worker 2..4 nvidia.com/gpux8@1000: []
         5 absent
-    a pod nobody declared
+    an undeclared pod
         submitter 1..1 cpu=1000: [0]
         master 1..1 cpu=1000: []
         worker 3..4 nvidia.com/gpux8@1000: []
@@ -420,7 +420,7 @@ spec:
         worker 3..4 nvidia.com/gpux8@1000: []
         4 absent
     elastic, and all there are are done
-        ! every member is done
+        ! every member has finished
     elastic, and one of those there are is not done
         worker 1..5 nvidia.com/gpux8@1000: [3]
     one is done
@@ -431,7 +431,7 @@ spec:
 }
 
 #[test]
-fn templates_that_cannot_be_used_and_sums_that_cannot_be_counted() {
+fn invalid_templates_and_uncountable_sums_are_errors() {
     let bad = workload(
         "{apiVersion: batch/v1, kind: Job, spec: {template: {spec: {containers: [{resources: {requests: {cpu: x}}}]}}}}",
     );
@@ -439,11 +439,11 @@ fn templates_that_cannot_be_used_and_sums_that_cannot_be_counted() {
     let huge = workload(
         "{apiVersion: batch/v1, kind: Job, spec: {parallelism: 1000000, template: {spec: {containers: [{resources: {requests: {memory: 1Pi}}}]}}}}",
     );
-    insta::assert_snapshot!(shown(&made(&Terms::default(), &[], Some(&huge))), @"! all members together ask for too much `memory` to count");
+    insta::assert_snapshot!(shown(&made(&Terms::default(), &[], Some(&huge))), @"! all members together request too much `memory` to count");
 }
 
 #[test]
-fn one_template_for_which_nobody_is_stopped_speaks_for_all() {
+fn one_template_that_never_preempts_decides_for_the_gang() {
     let roles = |policy: &str| {
         workload(&format!("
 apiVersion: kubeflow.org/v1
@@ -453,21 +453,21 @@ spec:
     Master: {{replicas: 1, template: {{spec: {{{policy}containers: [{{resources: {{requests: {{cpu: 1}}}}}}]}}}}}}
     Worker: {{replicas: 4, template: {{spec: {{containers: [{{resources: {{requests: {{cpu: 1}}}}}}]}}}}}}"))
     };
-    for (policy, said, never_preempts) in [
+    for (policy, declared, never_preempts) in [
         ("", false, false),
         ("preemptionPolicy: PreemptLowerPriority, ", false, false),
         ("preemptionPolicy: Never, ", false, true),
         ("", true, true),
         ("preemptionPolicy: PreemptLowerPriority, ", true, true),
     ] {
-        let terms = Terms { never_preempts: said, ..Terms::default() };
+        let terms = Terms { never_preempts: declared, ..Terms::default() };
         let spec = made(&terms, &[], Some(&roles(policy))).unwrap().spec;
-        assert_eq!(spec.disruption.never_preempts, never_preempts, "{policy} {said}");
+        assert_eq!(spec.disruption.never_preempts, never_preempts, "{policy} {declared}");
     }
 }
 
 #[test]
-fn the_gang_bears_its_groups_terms() {
+fn gang_has_the_terms_of_its_group() {
     let terms = Terms {
         queue: Some("research".into()),
         priority: Some(7),

@@ -1,4 +1,4 @@
-//! Pods' groups, and the terms of groups.
+//! The groups of pods, and the terms of groups.
 
 use muster_api::dialects::{
     Dialect, GroupRef, QUEUES, Terms, group_of, kinds, pod_terms, queue, role_of, terms, terms_of,
@@ -6,7 +6,7 @@ use muster_api::dialects::{
 use muster_api::pod::{GpuNames, PodSpec};
 use serde_json::Value;
 
-use crate::{said, table, texts, yaml};
+use crate::{or_findings, table, texts, yaml};
 
 fn group(pod: &Value) -> String {
     let spec = PodSpec::read(&pod["spec"], "spec").unwrap_or_default();
@@ -18,18 +18,16 @@ fn group(pod: &Value) -> String {
     })
 }
 
-/// What was said, and nothing of what was not.
+/// The terms that are given, in one line.
 fn line(terms: &Terms) -> String {
     let json = serde_json::to_value(terms).unwrap();
-    let said = |value: &Value| match value {
+    let is_given = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,
         Value::Array(items) => !items.is_empty(),
         _ => true,
     };
-    // `preemptible: false` and `whole: false` say something; `suspended: false` does not.
-    let keep = |(name, value): &(&String, &Value)| {
-        said(value) || (value.is_boolean() && *name != "suspended")
-    };
+    // `preemptible: false` is a given value.
+    let keep = |(_, value): &(&String, &Value)| is_given(value) || value.is_boolean();
     let parts: Vec<String> = json
         .as_object()
         .unwrap()
@@ -41,11 +39,13 @@ fn line(terms: &Terms) -> String {
 }
 
 fn read(dialect: Dialect) -> impl Fn(&Value) -> String {
-    move |object| said(terms(dialect, object, &GpuNames::default()).map(|terms| line(&terms)))
+    move |object| {
+        or_findings(terms(dialect, object, &GpuNames::default()).map(|terms| line(&terms)))
+    }
 }
 
 #[test]
-fn a_pod_belongs_to_the_group_it_names() {
+fn pod_belongs_to_the_group_it_names() {
     let cases = [
         ("none", "{}"),
         (
@@ -188,20 +188,20 @@ fn native_pod_groups() {
         ("no minimum", "{spec: {schedulingPolicy: {gang: {}}}}"),
         ("a minimum in words", "{spec: {schedulingPolicy: {gang: {minCount: four}}}}"),
         (
-            "a mode nobody knows",
+            "an unknown mode",
             "{spec: {schedulingPolicy: {gang: {minCount: 2}}, disruptionMode: Never}}",
         ),
         ("no spec", "{}"),
     ];
     insta::assert_snapshot!(table(&cases, read(Dialect::Native)), @r#"
     1.37
-        min=4 priority=7 priority_class="high" required={"Key":"rack"} whole=true
+        min=4 priority=7 priority_class="high" required={"Key":"rack"}
     1.36
-        min=4 whole=true
+        min=4
     one by one
-        min=2 whole=false
+        min=2
     one by one, 1.36
-        min=2 whole=false
+        min=2
     basic is no gang
         min=1
     no policy
@@ -212,7 +212,7 @@ fn native_pod_groups() {
         ! spec.schedulingPolicy.gang.minCount: is missing
     a minimum in words
         ! spec.schedulingPolicy.gang.minCount: must be a whole number from 0 to 1000000, not "four"
-    a mode nobody knows
+    an unknown mode
         ! spec.disruptionMode: `Never` is neither Pod nor PodGroup
     no spec
         ! spec: is missing
@@ -228,7 +228,7 @@ fn groups_inside_a_workload() {
         let group =
             GroupRef { dialect: Dialect::Workload, namespace: "ns".into(), name: name.into() };
         assert_eq!(group.object(), "w");
-        said(terms_of(&group, object, &GpuNames::default()).map(|terms| line(&terms)))
+        or_findings(terms_of(&group, object, &GpuNames::default()).map(|terms| line(&terms)))
     };
     insta::assert_snapshot!(of("w/a", &workload), @"min=3");
     insta::assert_snapshot!(of("w/b/2", &workload), @"min=1");
@@ -252,7 +252,7 @@ fn volcano_pod_groups() {
         ),
         ("hard is the default", "{spec: {networkTopology: {highestTierAllowed: 1}}}"),
         ("softly, by name", "{spec: {networkTopology: {mode: soft, highestTierName: rack}}}"),
-        ("a mode nobody knows", "{spec: {networkTopology: {mode: firm, highestTierAllowed: 1}}}"),
+        ("an unknown mode", "{spec: {networkTopology: {mode: firm, highestTierAllowed: 1}}}"),
         (
             "what a quota would count",
             "{spec: {minMember: 2, minResources: {cpu: 4, requests.cpu: 4, limits.cpu: 8, count/pods: 2, pods: 2, requests.nvidia.com/gpu: 2}}}",
@@ -283,7 +283,7 @@ fn volcano_pod_groups() {
         required={"Tier":1}
     softly, by name
         preferred={"Key":"rack"}
-    a mode nobody knows
+    an unknown mode
         ! spec.networkTopology: the mode `firm` is neither hard nor soft
     what a quota would count
         min=2 min_resources={"amounts":{"cpu":4000,"pods":2},"gpus":{"nvidia.com/gpu":2000}}
@@ -349,9 +349,9 @@ fn koordinator_scheduler_plugins_kube_batch_and_kai() {
     ];
     insta::assert_snapshot!(table(&koordinator, read(Dialect::Koordinator)), @r#"
     a PodGroup
-        min=3 min_resources={"amounts":{"cpu":3000},"gpus":{}} timeout="2m"
+        min=3 min_resources={"amounts":{"cpu":3000},"gpus":{}}
     annotations win
-        min=2 timeout="1m30s" total=4
+        min=2 total=4
     gathered
         min=3 preferred={"Key":"leaf"} required={"Key":"spine"}
     gathered in no JSON
@@ -359,13 +359,13 @@ fn koordinator_scheduler_plugins_kube_batch_and_kai() {
     a bad duration
         ! metadata.annotations[gang.scheduling.koordinator.sh/waiting-time]: `soon` is not a duration such as 90s or 1h30m
     gangs that start together
-        joined=["ns/a","ns/b"]
+        merged_with=["ns/a","ns/b"]
     together with no list
         ! metadata.annotations[gang.scheduling.koordinator.sh/groups]: is not a JSON list of names: expected ident at line 1 column 2
     together with what is no name
         ! metadata.annotations[gang.scheduling.koordinator.sh/groups]: `ns/b/c` is not a name such as namespace/name
     Go's fractions
-        timeout="1h30m"
+        nothing
     "#);
     let plugins = [
         (
@@ -376,7 +376,7 @@ fn koordinator_scheduler_plugins_kube_batch_and_kai() {
     ];
     insta::assert_snapshot!(table(&plugins, read(Dialect::SchedulerPlugins)), @r#"
     as MPI makes it
-        min=5 min_resources={"amounts":{"cpu":5000},"gpus":{}} timeout="1m"
+        min=5 min_resources={"amounts":{"cpu":5000},"gpus":{}}
     a timeout below zero
         ! spec.scheduleTimeoutSeconds: must be a whole number in range, not -1
     "#);
@@ -394,14 +394,14 @@ fn koordinator_scheduler_plugins_kube_batch_and_kai() {
             "groups inside",
             "{spec: {minSubGroup: 2, subGroups: [{name: lead, minMember: 1}, {name: work, minMember: 4}, {name: both, minSubGroup: 2}]}}",
         ),
-        ("a word nobody knows", "{spec: {preemptibility: sometimes}}"),
+        ("an unknown word", "{spec: {preemptibility: sometimes}}"),
     ];
     insta::assert_snapshot!(table(&kai, read(Dialect::Kai)), @r#"
     a flat group
         min=5 preemptible=false preferred={"Key":"nvlink"} queue="q" required={"Key":"rack"}
     groups inside
         min_by_role=[["lead",1],["work",4]]
-    a word nobody knows
+    an unknown word
         ! spec.preemptibility: `sometimes` is neither preemptible nor non-preemptible
     "#);
     let muster = [(
@@ -415,10 +415,10 @@ fn koordinator_scheduler_plugins_kube_batch_and_kai() {
 }
 
 #[test]
-fn terms_by_a_pods_own_marks() {
+fn terms_declared_by_a_pod_itself() {
     let of = |dialect| {
         move |pod: &Value| {
-            said(
+            or_findings(
                 pod_terms(dialect, &texts(pod, "labels"), &texts(pod, "annotations"))
                     .map(|terms| line(&terms)),
             )
@@ -469,17 +469,18 @@ fn terms_by_a_pods_own_marks() {
 
 #[test]
 fn terms_over_terms() {
-    let low = Terms { min: Some(1), queue: Some("a".into()), suspended: true, ..Terms::default() };
+    let low =
+        Terms { min: Some(1), queue: Some("a".into()), never_preempts: true, ..Terms::default() };
     let high = Terms { min: Some(2), total: Some(3), ..Terms::default() };
     let both = high.over(low);
     assert_eq!(
-        (both.min, both.queue.as_deref(), both.total, both.suspended),
+        (both.min, both.queue.as_deref(), both.total, both.never_preempts),
         (Some(2), Some("a"), Some(3), true)
     );
 }
 
 #[test]
-fn every_dialect_but_none_has_kinds() {
+fn every_dialect_has_its_kinds() {
     let mut lines = String::new();
     for dialect in Dialect::ALL {
         for kind in kinds(dialect) {
@@ -522,7 +523,7 @@ fn queues() {
         ("a bad weight", "{spec: {weight: heavy, capability: {cpu: x}}}"),
     ];
     let line = |object: &Value| {
-        said(
+        or_findings(
             queue(object, &GpuNames::default()).map(|queue| serde_json::to_string(&queue).unwrap()),
         )
     };
@@ -542,39 +543,45 @@ fn queues() {
 }
 
 #[test]
-fn a_native_group_says_whether_anybody_is_stopped_for_it() {
-    for (said, never_preempts) in [
+fn native_group_gives_its_preemption_policy() {
+    for (declared, never_preempts) in [
         ("", false),
         (", preemptionPolicy: PreemptLowerPriority", false),
         (", preemptionPolicy: Never", true),
     ] {
         let object =
-            yaml(&format!("{{spec: {{schedulingPolicy: {{gang: {{minCount: 2}}}}{said}}}}}"));
+            yaml(&format!("{{spec: {{schedulingPolicy: {{gang: {{minCount: 2}}}}{declared}}}}}"));
         let terms =
             terms(Dialect::Native, &object, &GpuNames::default()).expect("it is understood");
-        assert_eq!((terms.never_preempts, terms.unheard), (never_preempts, Vec::new()), "{said}");
+        assert_eq!(
+            (terms.never_preempts, terms.ignored),
+            (never_preempts, Vec::new()),
+            "{declared}"
+        );
     }
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn unsupported_and_ignored_settings_are_reported() {
     let gpus = GpuNames::default();
     let read = |dialect, spec: &str, marks: &str| {
         let object = yaml(&format!("{{metadata: {{annotations: {{{marks}}}}}, spec: {{{spec}}}}}"));
         let terms = terms(dialect, &object, &gpus).expect("it is understood");
-        let said = terms.unknown.iter().map(|one| format!("waits: {one}"));
-        said.chain(terms.unheard.iter().map(|one| format!("told: {one}"))).collect::<Vec<_>>()
+        let reported = terms.unsupported.iter().map(|one| format!("waits: {one}"));
+        reported
+            .chain(terms.ignored.iter().map(|one| format!("ignored: {one}")))
+            .collect::<Vec<_>>()
     };
     let native = "schedulingPolicy: {gang: {minCount: 2}}";
     let composite = format!("{native}, parentCompositePodGroupName: tree");
     assert_eq!(
         read(Dialect::Native, &composite, ""),
-        ["waits: it is part of the composite group tree, and such are not known"]
+        ["waits: it is part of the composite group tree, which is not supported"]
     );
     assert!(read(Dialect::Native, native, "").is_empty());
     assert_eq!(
         read(Dialect::Volcano, "minMember: 4, subGroupPolicy: [{name: tp, subGroupSize: 2}]", ""),
-        ["waits: it has groups of its own (`subGroupPolicy`), and such are not known"]
+        ["waits: it has subgroups (`subGroupPolicy`), which are not supported"]
     );
     let koordinator = |name: &str, value: &str| {
         read(Dialect::Koordinator, "minMember: 2", &format!("{name}: {value}"))
@@ -582,11 +589,11 @@ fn what_cannot_be_done_is_said() {
     let of = "gang.scheduling.koordinator.sh";
     assert_eq!(
         koordinator(&format!("{of}/mode"), "NonStrict"),
-        ["told: `mode: NonStrict`: its members start together all the same"]
+        ["ignored: `mode: NonStrict`: its members start together nevertheless"]
     );
     assert_eq!(
         koordinator(&format!("{of}/match-policy"), "only-waiting"),
-        ["told: `match-policy: only-waiting`: members made later join those that run"]
+        ["ignored: `match-policy: only-waiting`: members created later join those that run"]
     );
     assert!(koordinator(&format!("{of}/match-policy"), "once-satisfied").is_empty());
     assert!(koordinator(&format!("{of}/mode"), "Strict").is_empty());

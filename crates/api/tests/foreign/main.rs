@@ -1,14 +1,14 @@
-//! Other systems' objects in, gangs and statuses out.
+//! Reads other systems' objects into gangs, and writes their statuses.
 
 mod assembling;
 mod dialects;
-mod from_elsewhere;
-mod joining;
+mod files;
+mod merging;
 mod never_panics;
 mod owners;
 mod pod_constraints;
 mod pod_requests;
-mod pod_ties;
+mod pod_rules;
 mod statuses;
 mod workloads;
 
@@ -37,19 +37,19 @@ fn table(cases: &[(&str, &str)], result: impl Fn(&Value) -> String) -> String {
 }
 
 /// A result, or its findings one per line.
-fn said(result: Result<String, Vec<String>>) -> String {
+fn or_findings(result: Result<String, Vec<String>>) -> String {
     result.unwrap_or_else(|findings| {
         findings.iter().map(|finding| format!("! {finding}")).collect::<Vec<_>>().join("\n")
     })
 }
 
-/// A mapping of texts at a path of a document; empty when there is none.
+/// A mapping of texts at a path of a document; empty if there is none.
 fn texts(object: &Value, name: &str) -> BTreeMap<String, String> {
     let found = object.get("metadata").and_then(|metadata| metadata.get(name));
     found.map(|found| serde_json::from_value(found.clone()).unwrap()).unwrap_or_default()
 }
 
-/// What a member takes, in one line, without the place every pod takes.
+/// The request of a member in one line, without the pod slot that every pod takes.
 fn request_line(request: &Request) -> String {
     let amounts = request.amounts.iter().filter(|(name, _)| &***name != "pods");
     let mut parts: Vec<String> = amounts.map(|(name, amount)| format!("{name}={amount}")).collect();
@@ -59,7 +59,7 @@ fn request_line(request: &Request) -> String {
     if parts.is_empty() { "nothing".into() } else { parts.join(" ") }
 }
 
-/// Where a member may run, in one line.
+/// The constraints of a member in one line.
 fn constraints_line(constraints: &Constraints) -> String {
     let term = |term: &Term| {
         let one = |requirement: &muster_core::constraint::Requirement| {

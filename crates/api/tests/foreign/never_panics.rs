@@ -1,7 +1,7 @@
-//! Whatever an object holds, reading it ends with a result or with findings.
+//! Reading any object ends with a result or with findings.
 //!
-//! Objects are grown from the words the readers look for, so that they get past the first field; a failing one is
-//! printed in its smallest form, and kept by proptest's seed file for the next run.
+//! Objects are generated from the words that the readers look for, so that they get past the first field; a failing one
+//! is printed in its smallest form, and kept in proptest's seed file for the next run.
 
 use std::collections::BTreeMap;
 
@@ -143,7 +143,7 @@ fn texts() -> impl Strategy<Value = BTreeMap<String, String>> {
     prop::collection::btree_map(word(), prop_oneof!["[0-9.]{0,8}[a-zµ]{0,2}", ".{0,8}"], 0..4)
 }
 
-/// Reads an object as everything it could be taken for.
+/// Reads an object as everything that it could be.
 fn read_as_everything(
     object: &Value,
     labels: &BTreeMap<String, String>,
@@ -166,13 +166,13 @@ fn read_as_everything(
         let _ = (
             spec.host_ports(),
             spec.claims("p"),
-            spec.alone_per(labels, "ns"),
-            spec.minds_neighbours(labels, "ns"),
+            spec.self_anti_affinity_key(labels, "ns"),
+            spec.has_other_inter_pod_rules(labels, "ns"),
         );
     }
 }
 
-/// Reads an object as every kind of workload, and makes a gang of what it says.
+/// Reads an object as every kind of workload, and assembles a gang from it.
 fn assemble_from_everything(object: &Value, terms: &Terms, labels: &BTreeMap<String, String>) {
     let gpus = GpuNames::default();
     for (kind, served) in kinds() {
@@ -214,7 +214,7 @@ proptest! {
         assemble_from_everything(&object, &terms, &labels);
     }
 
-    /// Whatever is known of a gang, who exists and is not done has one role, and no role is of none.
+    /// Every existing unfinished member has exactly one role, and no role is empty.
     #[test]
     fn every_member_has_one_role(
         members in prop::collection::vec((0u8..4, 0u8..3, any::<bool>()), 0..12),

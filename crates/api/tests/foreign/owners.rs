@@ -1,4 +1,4 @@
-//! Which of a pod's owners is the gang.
+//! Finds the owner of a pod that is its gang.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn labels(pairs: Marks<'_>) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_topmost_known_owner_is_the_gang() {
+fn topmost_known_owner_is_the_gang() {
     let group = ("leaderworkerset.sigs.k8s.io/group-index", "3");
     let lws = "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet llm";
     let cases: [(&[&str], Marks<'_>); 13] = [
@@ -91,7 +91,7 @@ fn the_topmost_known_owner_is_the_gang() {
 }
 
 #[test]
-fn operators_say_by_labels_who_is_who() {
+fn operator_labels_give_role_and_index() {
     let cases = [
         (WorkloadKind::Job, vec![("batch.kubernetes.io/job-completion-index", "4")]),
         (
@@ -157,7 +157,7 @@ fn operators_say_by_labels_who_is_who() {
 }
 
 #[test]
-fn a_leader_worker_set_is_known_by_name_where_its_stateful_sets_are_not_watched() {
+fn leader_worker_set_is_found_by_label_without_its_stateful_sets() {
     let marks = [
         ("leaderworkerset.sigs.k8s.io/name", "llm"),
         ("leaderworkerset.sigs.k8s.io/group-index", "3"),

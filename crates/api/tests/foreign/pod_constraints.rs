@@ -1,13 +1,13 @@
-//! Where a pod may run.
+//! The scheduling constraints of a pod.
 
 use muster_api::pod::PodSpec;
 use serde_json::Value;
 
-use crate::{constraints_line, said, table};
+use crate::{constraints_line, or_findings, table};
 
 fn constraints(spec: &Value) -> String {
     let read = PodSpec::read(spec, "spec").and_then(|spec| spec.constraints());
-    said(read.map(|constraints| constraints_line(&constraints)))
+    or_findings(read.map(|constraints| constraints_line(&constraints)))
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn selectors_and_affinity() {
         ("In without values", required("[{matchExpressions: [{key: a, operator: In}]}]")),
         ("Exists with values", required("[{matchExpressions: [{key: a, operator: Exists, values: [x]}]}]")),
         ("Gt of a word", required("[{matchExpressions: [{key: a, operator: Gt, values: [ten]}]}]")),
-        ("an operator nobody knows", required("[{matchExpressions: [{key: a, operator: Like, values: [x]}]}]")),
+        ("an unknown operator", required("[{matchExpressions: [{key: a, operator: Like, values: [x]}]}]")),
         ("another field", required("[{matchFields: [{key: spec.unschedulable, operator: In, values: ['true']}]}]")),
         ("two names", required("[{matchFields: [{key: metadata.name, operator: In, values: [a, b]}]}]")),
         ("a weight of 101", "{affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 101, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}}}".into()),
@@ -69,7 +69,7 @@ fn selectors_and_affinity() {
         ! affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]: the operator `Exists` takes no values
     Gt of a word
         ! affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]: the operator `Gt` takes one whole number in quotes
-    an operator nobody knows
+    an unknown operator
         ! affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]: the operator `Like` is none of In, NotIn, Exists, DoesNotExist, Gt and Lt
     another field
         ! affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0]: `spec.unschedulable` cannot be matched, only `metadata.name`
@@ -95,8 +95,8 @@ fn tolerations() {
         ),
         ("Equal without a key", "{tolerations: [{value: x}]}"),
         ("Exists with a value", "{tolerations: [{key: a, operator: Exists, value: x}]}"),
-        ("an effect nobody knows", "{tolerations: [{key: a, effect: NoThanks}]}"),
-        ("an operator nobody acts on", "{tolerations: [{key: a, operator: Gt, value: '5'}]}"),
+        ("an unknown effect", "{tolerations: [{key: a, effect: NoThanks}]}"),
+        ("an unsupported operator", "{tolerations: [{key: a, operator: Gt, value: '5'}]}"),
     ];
     insta::assert_snapshot!(table(&cases, constraints), @"
     Equal is the default
@@ -113,16 +113,16 @@ fn tolerations() {
         ! tolerations[0].key: is missing; only `Exists` tolerates every key
     Exists with a value
         ! tolerations[0].value: must be left out with `Exists`
-    an effect nobody knows
+    an unknown effect
         ! tolerations[0].effect: `NoThanks` is none of NoSchedule, PreferNoSchedule and NoExecute
-    an operator nobody acts on
+    an unsupported operator
         ! tolerations[0].operator: `Gt` is neither Equal nor Exists, and nothing else is acted on
     ");
 }
 
-/// What matches nothing in Kubernetes matches no node in core either.
+/// A selector that matches nothing in Kubernetes matches no node in core either.
 #[test]
-fn a_selector_of_nowhere_holds_for_no_node() {
+fn selector_that_matches_nothing_matches_no_node() {
     let spec = crate::yaml(
         "{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{}]}}}}",
     );

@@ -1,14 +1,14 @@
-//! What one pod takes of a node.
+//! The resource request of one pod.
 
 use muster_api::pod::{GpuNames, PodSpec};
 use serde_json::Value;
 
-use crate::{request_line, said, table, texts};
+use crate::{or_findings, request_line, table, texts};
 
 fn request(pod: &Value) -> String {
     let gpus = GpuNames { others: ["nvidia.com/h100".to_owned()].into() };
     let spec = PodSpec::read(&pod["spec"], "spec");
-    said(
+    or_findings(
         spec.and_then(|spec| spec.request(&texts(pod, "annotations"), &gpus))
             .map(|r| request_line(&r)),
     )
@@ -120,7 +120,7 @@ fn containers_init_containers_and_sidecars() {
 }
 
 #[test]
-fn gpus_whole_and_in_parts() {
+fn gpus_whole_and_in_fractions() {
     let cases = [
         ("amd", "{spec: {containers: [{resources: {limits: {amd.com/gpu: 4}}}]}}"),
         (
@@ -188,10 +188,10 @@ fn gpus_whole_and_in_parts() {
 }
 
 #[test]
-fn bad_requests_are_findings_with_their_field() {
+fn invalid_requests_are_findings_with_their_field() {
     let cases = [
         ("no quantity", "{spec: {containers: [{name: a}, {resources: {requests: {cpu: lots}}}]}}"),
-        ("a unit nobody knows", "{spec: {initContainers: [{resources: {limits: {memory: 8GB}}}]}}"),
+        ("an unknown unit", "{spec: {initContainers: [{resources: {limits: {memory: 8GB}}}]}}"),
         ("below zero", "{spec: {overhead: {cpu: -1}}}"),
         ("too large", "{spec: {containers: [{resources: {requests: {memory: 8Ei}}}]}}"),
         (
@@ -210,7 +210,7 @@ fn bad_requests_are_findings_with_their_field() {
     insta::assert_snapshot!(table(&cases, request), @r#"
     no quantity
         ! containers[1].resources.requests.cpu: `lots` is not a quantity: write a number with an optional suffix m, k, M, G, T, Ki, Mi, Gi or Ti, such as 8, 500m or 80Gi
-    a unit nobody knows
+    an unknown unit
         ! initContainers[0].resources.limits.memory: `8GB` is not a quantity: write a number with an optional suffix m, k, M, G, T, Ki, Mi, Gi or Ti, such as 8, 500m or 80Gi
     below zero
         ! overhead.cpu: must not be negative, and is -1
@@ -235,13 +235,13 @@ fn bad_requests_are_findings_with_their_field() {
 }
 
 #[test]
-fn every_pod_takes_one_of_the_places_for_pods() {
+fn every_pod_takes_one_pod_slot() {
     let request = PodSpec::default().request(&Default::default(), &GpuNames::default()).unwrap();
     assert_eq!(request.amounts["pods"], 1);
 }
 
 #[test]
-fn what_is_kept_of_a_spec_is_written_back_under_the_same_names() {
+fn stored_spec_is_written_back_under_the_same_names() {
     let written = crate::yaml(
         "containers: [{name: a, resources: {limits: {cpu: '1'}}, image: dropped}]
 schedulerName: muster

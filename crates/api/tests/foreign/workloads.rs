@@ -1,13 +1,13 @@
-//! The roles of workloads, read out of their own specs.
+//! The roles of workloads, read from their own specs.
 
 use muster_api::pod::GpuNames;
 use muster_api::workloads::{WorkloadKind, is_suspended, kind_of, kinds, roles};
 use serde_json::Value;
 
-use crate::{request_line, said, table, yaml};
+use crate::{or_findings, request_line, table, yaml};
 
 fn described(object: &Value) -> String {
-    said(roles(object).map(|roles| {
+    or_findings(roles(object).map(|roles| {
         let line = |role: &muster_api::workloads::WorkloadRole| {
             let bound = |bound: Option<u32>| bound.map_or(String::new(), |bound| bound.to_string());
             let range = match (role.min, role.max) {
@@ -19,7 +19,7 @@ fn described(object: &Value) -> String {
                 "{} x{}{range}: {}",
                 role.name,
                 role.count,
-                said(request.map(|r| request_line(&r)))
+                or_findings(request.map(|r| request_line(&r)))
             )
         };
         let lines: Vec<String> = roles.iter().map(line).collect();
@@ -55,7 +55,7 @@ fn jobs() {
         ("a template without a spec", "{apiVersion: batch/v1, kind: Job, spec: {template: {}}}".into()),
         ("a template that cannot be read", "{apiVersion: batch/v1, kind: Job, spec: {template: {spec: {containers: 3}}}}".into()),
         ("no spec", "{apiVersion: batch/v1, kind: Job}".into()),
-        ("a version nobody knows", "{apiVersion: batch/v9, kind: Job, spec: {}}".into()),
+        ("an unknown version", "{apiVersion: batch/v9, kind: Job, spec: {}}".into()),
         ("no kind", "{spec: {}}".into()),
     ]), @r#"
     one pod
@@ -86,7 +86,7 @@ fn jobs() {
         ! spec.template.spec.containers: invalid type: integer `3`, expected a sequence
     no spec
         ! spec: is missing
-    a version nobody knows
+    an unknown version
         ! (object): no workload is known as `batch/v9` `Job`
     no kind
         ! (object): no workload is known as `` ``
@@ -113,7 +113,7 @@ fn jobsets_and_trainjobs() {
         ("no list", jobset("3")),
         ("four nodes", train("trainer: {numNodes: 4, resourcesPerNode: {limits: {nvidia.com/gpu: 8}}}")),
         ("with initializers", train("initializer: {dataset: {}, model: {storageUri: 'hf://x'}}, trainer: {numNodes: 2}")),
-        ("nothing said", train("suspend: false")),
+        ("no fields", train("suspend: false")),
         ("resources of the wrong type", train("trainer: {resourcesPerNode: 8}")),
     ]), @"
     a driver and workers
@@ -133,7 +133,7 @@ fn jobsets_and_trainjobs() {
         dataset-initializer x1: nothing
         model-initializer x1: nothing
         node x2: nothing
-    nothing said
+    no fields
         node x1: nothing
     resources of the wrong type
         ! spec.trainer.resourcesPerNode: invalid type: integer `8`, expected a mapping
@@ -297,7 +297,7 @@ fn every_kind_is_found_by_its_name() {
 }
 
 #[test]
-fn workloads_held_back() {
+fn suspended_workloads() {
     let suspended = |kind, text: &str| is_suspended(kind, &yaml(text));
     assert!(suspended(WorkloadKind::Job, "{spec: {suspend: true}}"));
     assert!(suspended(WorkloadKind::MpiJob, "{spec: {runPolicy: {suspend: true}}}"));

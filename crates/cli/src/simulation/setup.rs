@@ -39,7 +39,8 @@ pub(crate) fn setup(manifests: Manifests, begin: &StartTime) -> Setup {
 }
 
 fn job(manifest: GangManifest) -> Job {
-    let GangManifest { spec, submit_after, run_time, runs: _, templates: _, care: _ } = manifest;
+    let GangManifest { spec, submit_after, run_time, runs: _, templates: _, run_policy: _ } =
+        manifest;
     let run = run_time.or(spec.expected_duration).unwrap_or(RUN_TIME);
     Job::new(spec, Time::ZERO + submit_after, run)
 }

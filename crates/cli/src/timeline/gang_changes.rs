@@ -143,7 +143,7 @@ spec:
         world.apply(after(25), &stop).expect("it runs");
         assert_eq!(
             stopping(&world, SMALL, reason).as_deref(),
-            Some("asked to stop within 2m00s: default/big of higher priority needs its seats")
+            Some("asked to stop within 2m00s: it is preempted for default/big of higher priority")
         );
         world.apply(after(27), &Event::GangStopped(SMALL)).expect("it is stopping");
         assert_eq!(
@@ -159,24 +159,20 @@ spec:
         let back = "; back in its place in the queue, its work is lost";
         for (reason, word_for_it, why) in [
             (StopReason::NodeLost(NodeIdx(0)), "stop", "a node under it failed"),
-            (StopReason::NodeFailing(NodeIdx(0)), "stop", "a node under it is about to go"),
-            (StopReason::Cancelled, "stop", "nobody wants it any more"),
-            (StopReason::Moved, "move", "it moves to other nodes"),
+            (StopReason::NodeFailing(NodeIdx(0)), "stop", "a node under it is about to be lost"),
+            (StopReason::Cancelled, "stop", "it was cancelled"),
+            (StopReason::Moved, "move", "it is moved to other nodes"),
             (
                 StopReason::Preempted(BIG),
                 "preempt",
-                "default/big of higher priority needs its seats",
+                "it is preempted for default/big of higher priority",
             ),
-            (StopReason::Reclaimed(BIG), "reclaim", "default/big needs what its queue had lent"),
-            (
-                StopReason::Rotated(BIG),
-                "rotate",
-                "its time slice is over, and it is the turn of default/big",
-            ),
+            (StopReason::Reclaimed(BIG), "reclaim", "default/big reclaims what its queue had lent"),
+            (StopReason::Rotated(BIG), "rotate", "its time slice is over, and default/big is next"),
             (
                 StopReason::Preempted(GangId(7)),
                 "preempt",
-                "another gang of higher priority needs its seats",
+                "it is preempted for another gang of higher priority",
             ),
         ] {
             assert_eq!(word(reason), word_for_it);
@@ -187,7 +183,7 @@ spec:
         }
         assert_eq!(
             stopped(&world, GangId(7), StopReason::Cancelled, false),
-            "stopped whole: nobody wants it any more"
+            "stopped whole: it was cancelled"
         );
     }
 

@@ -1,9 +1,9 @@
-//! Pods bound per second on a real API server: by Muster, by kube-scheduler with and without gangs, and by a bare loop of
-//! creates and binds, which is what the server can do at most. Run by `cargo xtask bench kube`.
+//! Measures pods bound per second on a real API server: by Muster, by kube-scheduler with and without gangs, and by a
+//! bare loop of creates and binds, which is the limit of the API server. Run by `cargo xtask bench kube`.
 //!
-//! Each kind gets a fresh cluster, one after the other, in one run: what counts is how they compare.
+//! Each kind gets a fresh cluster, one after the other, in one run: only the comparison counts.
 
-mod spent;
+mod usage;
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -18,7 +18,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
 use muster_testkit::cluster::{Cluster, Part, Role, Setup};
 use serde_json::{Value, json};
-use spent::Spent;
+use usage::Usage;
 
 /// Requests under way at one time, for creating and for the bare loop.
 const AT_ONCE: usize = 64;
@@ -52,13 +52,13 @@ async fn main() {
             _ => Setup::bare(),
         };
         let Some(cluster) = Cluster::start_or_skip(setup).await else { return };
-        let (seconds, memory, spent) = measure(&cluster, kind, &args).await;
+        let (seconds, memory, used) = measure(&cluster, kind, &args).await;
         let pods = f64::from(args.gangs * args.members);
         eprintln!("{kind}: {:.0} pods per second, {seconds:.2} s", pods / seconds);
         line[kind] = json!((pods / seconds * 10.0).round() / 10.0);
         line[format!("{kind}_s")] = json!((seconds * 1_000.0).round() / 1_000.0);
-        eprintln!("{kind}: {spent:#}");
-        line[format!("{kind}_cpu_s")] = spent["cpu_s"].clone();
+        eprintln!("{kind}: {used:#}");
+        line[format!("{kind}_cpu_s")] = used["cpu_s"].clone();
         if let Some(memory) = memory {
             line[format!("{kind}_rss_mib")] = json!(memory);
         }
@@ -75,11 +75,11 @@ async fn measure(cluster: &Cluster, kind: &str, args: &Args) -> (f64, Option<u64
         None => None,
     };
     if kind.starts_with("kube") || kind == "muster" {
-        // Whoever schedules has seen all nodes before it is timed.
+        // The scheduler has seen all nodes before the measurement starts.
         tokio::time::sleep(Duration::from_secs(10)).await;
     }
     let processes = processes(cluster, controller.as_ref());
-    let before = Spent::so_far(&client, &processes).await;
+    let before = Usage::so_far(&client, &processes).await;
     let began = Instant::now();
     let done = tokio::spawn(all_bound(client.clone(), args.gangs * args.members));
     let has_groups = kind == "kube_gang" || kind == "muster";
@@ -107,17 +107,17 @@ async fn measure(cluster: &Cluster, kind: &str, args: &Args) -> (f64, Option<u64
         .await;
     eprintln!("{kind}: all created after {:.2} s", began.elapsed().as_secs_f64());
     let ended = done.await.expect("the watch ends");
-    let spent = Spent::so_far(&client, &processes).await.since(&before);
+    let used = Usage::so_far(&client, &processes).await.since(&before);
     let memory = controller.map(|mut controller| {
         let memory = memory_of(&controller);
         let _ = controller.kill();
         let _ = controller.wait();
         memory
     });
-    (ended.duration_since(began).as_secs_f64(), memory, spent)
+    (ended.duration_since(began).as_secs_f64(), memory, used)
 }
 
-/// Everybody who takes part, by name.
+/// All processes of the measurement, by name.
 fn processes(cluster: &Cluster, controller: Option<&Child>) -> Vec<(String, u32)> {
     let mut all: Vec<(String, u32)> =
         cluster.processes().into_iter().map(|(tool, id)| (tool.to_string(), id)).collect();
@@ -126,7 +126,7 @@ fn processes(cluster: &Cluster, controller: Option<&Child>) -> Vec<(String, u32)
     all
 }
 
-/// Nodes that are ready and stay so, since nobody looks after them.
+/// Nodes that are ready and stay so, since no controller checks them.
 async fn make_nodes(client: &Client, count: u32) {
     let nodes: Api<Node> = Api::all(client.clone());
     stream::iter(0..count)
@@ -203,7 +203,7 @@ async fn bind(client: &Client, pod: &str, node: &str) {
     client.request::<Value>(request).await.expect("bound");
 }
 
-/// The instant at which so many pods are bound.
+/// The instant at which this many pods are bound.
 async fn all_bound(client: Client, count: u32) -> Instant {
     let pods: Api<Pod> = Api::namespaced(client, "default");
     let seen = watcher(pods, Config::default()).default_backoff();
@@ -237,7 +237,7 @@ async fn prepare_muster(cluster: &Cluster, args: &Args) -> Child {
         .expect("the controller starts")
 }
 
-/// What a process has in memory, in MiB, at the most so far.
+/// The peak resident memory of a process, in MiB.
 fn memory_of(child: &Child) -> u64 {
     let status =
         std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();

@@ -1,24 +1,24 @@
-//! Puts an error and its causes in one line: "client error (Connect)" says nothing of the certificate that was refused.
+//! Formats an error and its causes in one line: "client error (Connect)" does not name the certificate that was rejected.
 
 use std::error::Error;
 
-/// The longest line, in characters: servers and proxies may say a lot.
-const LONGEST: usize = 600;
+/// The longest line, in characters: servers and proxies may send long messages.
+const LENGTH_MAX: usize = 600;
 
-/// An error with what caused it, each said once.
+/// The message of an error and of its causes, without repetitions.
 pub fn with_causes(error: &dyn Error) -> String {
-    let mut said = error.to_string();
+    let mut line = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        let words = cause.to_string();
-        if !said.contains(&words) {
-            said = format!("{said}: {words}");
+        let message = cause.to_string();
+        if !line.contains(&message) {
+            line = format!("{line}: {message}");
         }
         next = cause.source();
     }
-    match said.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &said[..end]),
-        None => said,
+    match line.char_indices().nth(LENGTH_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
     }
 }
 
@@ -31,19 +31,19 @@ mod tests {
     struct Outer(#[source] Inner);
 
     #[derive(Debug, thiserror::Error)]
-    #[error("{said}")]
+    #[error("{message}")]
     struct Inner {
-        said: String,
+        message: String,
     }
 
     #[test]
-    fn every_cause_is_said_once_and_not_at_any_length() {
-        let outer = |said: &str| with_causes(&Outer(Inner { said: said.to_owned() }));
+    fn each_cause_appears_once_and_the_line_is_bounded() {
+        let outer = |message: &str| with_causes(&Outer(Inner { message: message.to_owned() }));
         assert_eq!(
             outer("invalid peer certificate"),
             "client error (Connect): invalid peer certificate"
         );
         assert_eq!(outer("Connect"), "client error (Connect)");
-        assert_eq!(outer(&"x".repeat(10_000)).chars().count(), LONGEST + 1);
+        assert_eq!(outer(&"x".repeat(10_000)).chars().count(), LENGTH_MAX + 1);
     }
 }

@@ -1,10 +1,10 @@
-//! The client through which the leader writes: its connections carry nothing once the lease could have run out.
+//! The client of the leader: its connections send nothing once the Lease could have expired.
 //!
-//! A check before a request is sent is not enough: the process may be paused between the check and the write, or the
-//! machine suspended. So the check is made where bytes are handed to the kernel. What the kernel has taken and cannot
-//! deliver it drops after [`unacknowledged`], which is the margin between the end of the own term and the moment at
-//! which another replica may take the lease. A request of which only a part was written is none: the server waits for
-//! the rest of its body and then gives up.
+//! A check before a request is not enough: the process may be paused between the check and the write, or the machine
+//! suspended. So the check is made where bytes are passed to the kernel. The kernel drops bytes that it cannot deliver
+//! after the TCP user timeout, which is the margin between the end of the own term and the moment at which another replica
+//! may acquire the Lease. A request of which only a part was sent has no effect: the server waits for the rest of its body
+//! and then gives up.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -21,36 +21,36 @@ use tower::{BoxError, Service, ServiceBuilder};
 
 use crate::lease::leadership::Leadership;
 
-/// A server that cannot be reached for this long is asked again on another connection.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+/// A request is retried on another connection when connecting takes this long.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client that writes only while the lease is held.
+/// A client that sends only while this process leads.
 ///
 /// # Errors
 /// When the cluster's certificates or credentials cannot be read.
 pub(crate) fn client(
     cluster: &kube::Config,
     leadership: &Leadership,
-    unacknowledged: Duration,
+    tcp_user_timeout: Duration,
 ) -> kube::Result<Client> {
     let mut sockets = HttpConnector::new();
     sockets.enforce_http(false);
     sockets.set_nodelay(true);
-    sockets.set_connect_timeout(Some(CONNECTED_WITHIN));
-    sockets.set_tcp_user_timeout(Some(unacknowledged));
-    let fenced = LeaderOnlyConnector { sockets, leadership: leadership.clone() };
-    let connector = cluster.rustls_https_connector_with_connector(fenced)?;
-    let wire = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
+    sockets.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    sockets.set_tcp_user_timeout(Some(tcp_user_timeout));
+    let leader_only = LeaderOnlyConnector { sockets, leadership: leadership.clone() };
+    let connector = cluster.rustls_https_connector_with_connector(leader_only)?;
+    let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
     let service = ServiceBuilder::new()
         .layer(cluster.base_uri_layer())
         .option_layer(cluster.auth_layer()?)
         .layer(cluster.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(wire);
+        .service(http);
     Ok(Client::new(service, cluster.default_namespace.clone()))
 }
 
-/// Opens connections that are fenced.
+/// Opens [`LeaderOnly`] connections.
 #[derive(Clone)]
 struct LeaderOnlyConnector {
     sockets: HttpConnector,
@@ -74,7 +74,7 @@ impl Service<http::Uri> for LeaderOnlyConnector {
     }
 }
 
-/// A connection that takes nothing to send once the lease could have run out. What arrives is read all the same.
+/// A connection that refuses to send once the Lease could have expired. Answers are still read.
 struct LeaderOnly<S> {
     socket: S,
     leadership: Leadership,
@@ -82,7 +82,7 @@ struct LeaderOnly<S> {
 
 impl<S> LeaderOnly<S> {
     fn check(&self) -> io::Result<()> {
-        match self.leadership.holds() {
+        match self.leadership.is_held() {
             true => Ok(()),
             false => Err(io::Error::new(io::ErrorKind::BrokenPipe, "no longer the leader")),
         }
@@ -151,7 +151,7 @@ mod tests {
     const ANSWER: &[u8] =
         b"HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
 
-    /// Answers every request on one connection and counts the bytes it was sent.
+    /// Answers every request on one connection and counts the bytes it received.
     async fn count(listener: TcpListener, bytes: tokio::sync::watch::Sender<usize>) {
         let (mut socket, _) = listener.accept().await.expect("a connection");
         let mut buffer = vec![0; 65_536];
@@ -162,14 +162,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn open_connection_sends_nothing_after_the_term() {
+    async fn open_connection_sends_nothing_after_the_term_ends() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let server = format!("http://{}", listener.local_addr().expect("an address"));
         let (bytes, counted) = tokio::sync::watch::channel(0);
         tokio::spawn(count(listener, bytes));
         let term = |until| Term { until, stalled: false };
         let later = BootTime::now().after(Duration::from_secs(60));
-        let (told, leadership) = Leadership::until(term(Some(later)));
+        let (sender, leadership) = Leadership::until(term(Some(later)));
         let cluster = kube::Config::new(server.parse().expect("an address"));
         let client = client(&cluster, &leadership, Duration::from_secs(3)).expect("a client");
         let objects: Api<ConfigMap> = Api::namespaced(client, "default");
@@ -178,9 +178,9 @@ mod tests {
         create().await.expect("the leader writes");
         let sent = *counted.borrow();
         assert!(sent > 0);
-        // The term is over by the clock, and nothing else has changed.
-        told.send_replace(term(Some(BootTime::now())));
-        create().await.expect_err("nobody else does");
+        // The term has ended by the clock, and nothing else has changed.
+        sender.send_replace(term(Some(BootTime::now())));
+        create().await.expect_err("only the leader writes");
         assert_eq!(*counted.borrow(), sent);
     }
 }

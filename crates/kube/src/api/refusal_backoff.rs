@@ -1,41 +1,41 @@
-//! Requests of a namespace that the API server keeps refusing are sent slowly.
+//! Rate limit for namespaces whose requests the API server keeps refusing.
 //!
-//! A quota that is used up, a policy or a webhook may refuse whatever is asked for a namespace. Each caller has pauses of its
-//! own; this bounds all of them together, so that no namespace gets more than a burst and then two refusals a second,
-//! however many gangs it has and whatever is refused to them. What the server accepts is never slowed down.
+//! An exhausted quota, a policy or a webhook may refuse every request for a namespace. Each caller has a backoff of its own;
+//! this bounds all of them together, so that a namespace causes a burst of refusals and then two per second, however many
+//! gangs it has. Namespaces whose requests are accepted are never limited.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Refusals of one namespace that are nothing special: those of one gang that is made anew.
+/// Refusals of one namespace before it is limited: as many as one recreated gang may cause.
 const BURST: u32 = 64;
-/// How often one more is.
+/// The interval of requests while a namespace is limited.
 const EVERY: Duration = Duration::from_millis(500);
-/// Namespaces at which those that are not slowed down are forgotten.
+/// Number of namespaces at which those that are not limited are forgotten.
 const SWEEP_AT: usize = 1_024;
 
 #[derive(Debug, Default)]
 pub(crate) struct RefusalBackoff(Mutex<BTreeMap<Arc<str>, Debt>>);
 
-/// How much a namespace was refused.
+/// The refusals of one namespace, as time until they are forgotten.
 #[derive(Debug)]
 struct Debt {
-    /// When all of it is forgotten.
+    /// When all refusals are forgotten.
     until: Instant,
-    /// When the next request may be sent while there is too much of it.
+    /// When the next request may be sent while the namespace is limited.
     next: Instant,
 }
 
 impl Debt {
-    fn is_too_much(&self, now: Instant) -> bool {
+    fn is_limited(&self, now: Instant) -> bool {
         self.until.saturating_duration_since(now) > EVERY * BURST
     }
 }
 
 impl RefusalBackoff {
     fn all(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Debt>> {
-        // Nothing in it is ever half done.
+        // No update is ever half done, so a poisoned lock is safe to use.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -46,21 +46,21 @@ impl RefusalBackoff {
             all.retain(|_, debt| debt.until > now);
         }
         let debt = all.entry(of.clone()).or_insert(Debt { until: now, next: now });
-        // However much was under way at once, it is forgotten after two bursts.
+        // However many requests were in flight at once, their refusals are forgotten after two bursts.
         debt.until = (debt.until.max(now) + EVERY).min(now + EVERY * (2 * BURST));
     }
 
-    /// A request of a namespace was taken.
-    pub(crate) fn taken(&self, of: &Arc<str>, now: Instant) {
+    /// A request of a namespace was accepted.
+    pub(crate) fn accepted(&self, of: &Arc<str>, now: Instant) {
         if let Some(debt) = self.all().get_mut(of) {
             debt.until = debt.until.checked_sub(EVERY).unwrap_or(now);
         }
     }
 
-    /// Whether a request of a namespace may be sent now, or when that is to be asked again.
+    /// Whether a request of a namespace may be sent now, or when to check again.
     fn may_send(&self, of: &Arc<str>, now: Instant) -> Result<(), Instant> {
         let mut all = self.all();
-        match all.get_mut(of).filter(|debt| debt.is_too_much(now)) {
+        match all.get_mut(of).filter(|debt| debt.is_limited(now)) {
             Some(debt) if debt.next > now => Err(debt.next),
             Some(debt) => {
                 debt.next = now + EVERY;
@@ -71,7 +71,7 @@ impl RefusalBackoff {
     }
 
     /// Waits until a request of a namespace may be sent.
-    pub(crate) async fn pace(&self, of: &Arc<str>) {
+    pub(crate) async fn wait(&self, of: &Arc<str>) {
         while let Err(next) = self.may_send(of, Instant::now()) {
             tokio::time::sleep_until(next.into()).await;
         }
@@ -83,14 +83,14 @@ mod tests {
     use crate::api::refusal_backoff::*;
 
     #[test]
-    fn a_namespace_that_is_always_refused_asks_twice_a_second() {
+    fn namespace_that_is_always_refused_sends_twice_a_second() {
         let refusals = RefusalBackoff::default();
         let (of, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         let began = Instant::now();
         let mut sent = 0;
         for tick in 0..6_000 {
             let now = began + Duration::from_millis(tick * 10);
-            // It asks for as much as it can.
+            // The namespace sends as often as it may.
             for _ in 0..100 {
                 if refusals.may_send(&of, now).is_ok() {
                     refusals.refused(&of, now);
@@ -104,13 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_that_is_allowed_again_is_as_fast_as_any() {
+    fn namespace_whose_requests_are_accepted_again_is_not_limited() {
         let (refusals, now) = (RefusalBackoff::default(), Instant::now());
         let of: Arc<str> = "a".into();
         (0..10 * BURST).for_each(|_| refusals.refused(&of, now));
         assert_eq!(refusals.may_send(&of, now), Ok(()));
         assert!(refusals.may_send(&of, now).is_err());
-        (0..=BURST).for_each(|_| refusals.taken(&of, now));
+        (0..=BURST).for_each(|_| refusals.accepted(&of, now));
         assert_eq!(refusals.may_send(&of, now), Ok(()));
         assert_eq!(refusals.may_send(&of, now), Ok(()));
     }

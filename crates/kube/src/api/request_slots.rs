@@ -1,8 +1,8 @@
-//! Turns to ask the API server: so many requests at one time, shared among namespaces.
+//! Limits requests in flight to the API server, shared fairly among namespaces.
 //!
-//! Whoever floods its namespace with work floods its own share. Turns go round: the next that is free is for the next
-//! namespace in order that waits for one, and within a namespace for the request that came first. One namespace alone may
-//! have nearly all of them, and some are always left for the others, also while its requests are answered slowly.
+//! A tenant that floods its namespace with work uses up its own share. Slots are given round-robin: a free slot goes to the
+//! next namespace in order that waits for one, and within a namespace to the oldest request. One namespace alone may have
+//! nearly all slots, and some are always left for the others, also while its requests are answered slowly.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -10,116 +10,117 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// All turns there are.
+/// The slots for requests in flight.
 #[derive(Debug)]
 pub(crate) struct RequestSlots {
     state: Mutex<State>,
-    all: usize,
-    /// What one namespace may have of them.
-    each: usize,
+    total: usize,
+    /// The most slots of one namespace.
+    per_namespace: usize,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    taken: usize,
+    in_flight: usize,
     is_closed: bool,
     held: BTreeMap<Arc<str>, usize>,
-    waiting: BTreeMap<Arc<str>, VecDeque<oneshot::Sender<Turn>>>,
-    /// The namespace that last had a turn it waited for.
+    waiting: BTreeMap<Arc<str>, VecDeque<oneshot::Sender<Slot>>>,
+    /// The namespace that last got a slot it waited for.
     last: Option<Arc<str>>,
 }
 
-/// One turn, until it is dropped.
+/// One slot, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    turns: Arc<RequestSlots>,
-    of: Arc<str>,
+pub(crate) struct Slot {
+    slots: Arc<RequestSlots>,
+    namespace: Arc<str>,
 }
 
 impl RequestSlots {
-    pub(crate) fn new(all: usize, each: usize) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), all, each })
+    pub(crate) fn new(total: usize, per_namespace: usize) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), total, per_namespace })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in it is ever half done.
+        // No update is ever half done, so a poisoned lock is safe to use.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A turn for a request of this namespace. `None` when there are no more.
-    pub(crate) async fn acquire(self: &Arc<Self>, of: &Arc<str>) -> Option<Turn> {
-        let waits = {
+    /// Waits for a slot for a request of a namespace. `None` when the slots are closed.
+    pub(crate) async fn acquire(self: &Arc<Self>, namespace: &Arc<str>) -> Option<Slot> {
+        let slot = {
             let mut state = self.state();
             if state.is_closed {
                 return None;
             }
-            // Those who wait have had their chance: whatever is free now they may not have.
-            if self.is_free(&state, of) && !state.waiting.contains_key(of) {
-                return Some(self.begin(&mut state, of.clone()));
+            // Other namespaces that wait are at their own limit: they could not use a slot that is free now.
+            if self.is_free(&state, namespace) && !state.waiting.contains_key(namespace) {
+                return Some(self.take(&mut state, namespace.clone()));
             }
-            let (turn, waits) = oneshot::channel();
-            state.waiting.entry(of.clone()).or_default().push_back(turn);
-            waits
+            let (sender, slot) = oneshot::channel();
+            state.waiting.entry(namespace.clone()).or_default().push_back(sender);
+            slot
         };
-        waits.await.ok()
+        slot.await.ok()
     }
 
-    fn is_free(&self, state: &State, of: &str) -> bool {
-        state.taken < self.all && state.held.get(of).copied().unwrap_or(0) < self.each
+    fn is_free(&self, state: &State, namespace: &str) -> bool {
+        let held = state.held.get(namespace).copied().unwrap_or(0);
+        state.in_flight < self.total && held < self.per_namespace
     }
 
-    fn begin(self: &Arc<Self>, state: &mut State, of: Arc<str>) -> Turn {
-        state.taken += 1;
-        *state.held.entry(of.clone()).or_default() += 1;
-        Turn { turns: self.clone(), of }
+    fn take(self: &Arc<Self>, state: &mut State, namespace: Arc<str>) -> Slot {
+        state.in_flight += 1;
+        *state.held.entry(namespace.clone()).or_default() += 1;
+        Slot { slots: self.clone(), namespace }
     }
 
-    /// The next request that may begin.
-    fn next(self: &Arc<Self>) -> Option<(oneshot::Sender<Turn>, Turn)> {
+    /// The next waiting request, and a slot for it.
+    fn next(self: &Arc<Self>) -> Option<(oneshot::Sender<Slot>, Slot)> {
         let mut state = self.state();
         let after = state.last.clone().map_or(Bound::Unbounded, Bound::Excluded);
         let later = state.waiting.range::<Arc<str>, _>((after, Bound::Unbounded));
-        let mut round = later.chain(state.waiting.iter()).map(|(of, _)| of);
-        let of = round.find(|of| self.is_free(&state, of))?.clone();
-        let waiting = state.waiting.get_mut(&of)?;
-        // Requests that were given up meanwhile need no turn.
-        waiting.retain(|one| !one.is_closed());
+        let mut round = later.chain(state.waiting.iter()).map(|(namespace, _)| namespace);
+        let namespace = round.find(|namespace| self.is_free(&state, namespace))?.clone();
+        let waiting = state.waiting.get_mut(&namespace)?;
+        // Requests that were cancelled meanwhile need no slot.
+        waiting.retain(|sender| !sender.is_closed());
         let first = waiting.pop_front();
         if waiting.is_empty() {
-            state.waiting.remove(&of);
+            state.waiting.remove(&namespace);
         }
-        state.last = Some(of.clone());
-        first.map(|first| (first, self.begin(&mut state, of)))
+        state.last = Some(namespace.clone());
+        first.map(|first| (first, self.take(&mut state, namespace)))
     }
 
-    /// No turn is given any more.
+    /// Gives no more slots.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
         state.waiting.clear();
     }
 
-    /// Requests under way.
-    pub(crate) fn taken(&self) -> usize {
-        self.state().taken
+    /// The number of requests in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.state().in_flight
     }
 }
 
-impl Drop for Turn {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let mut state = self.turns.state();
-        state.taken -= 1;
-        let is_last = state.held.get_mut(&self.of).is_none_or(|held| {
+        let mut state = self.slots.state();
+        state.in_flight -= 1;
+        let is_last = state.held.get_mut(&self.namespace).is_none_or(|held| {
             *held -= 1;
             *held == 0
         });
         if is_last {
-            state.held.remove(&self.of);
+            state.held.remove(&self.namespace);
         }
         drop(state);
-        if let Some((first, turn)) = self.turns.next() {
-            // One that was given up just now gives its turn to the next as it is dropped.
-            drop(first.send(turn));
+        if let Some((first, slot)) = self.slots.next() {
+            // If the request was cancelled just now, the slot is dropped here and goes to the next one.
+            drop(first.send(slot));
         }
     }
 }
@@ -135,23 +136,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_of_one_namespace_holds_no_other_back() {
-        let turns = RequestSlots::new(4, 3);
+    async fn flood_of_one_namespace_does_not_block_the_others() {
+        let slots = RequestSlots::new(4, 3);
         let mut held = Vec::new();
         for _ in 0..3 {
-            held.push(turns.acquire(&name("flood")).now_or_never().flatten().expect("free"));
+            held.push(slots.acquire(&name("flood")).now_or_never().flatten().expect("free"));
         }
         let mut flood: Vec<_> = Vec::new();
         for _ in 0..100 {
-            let mut waits = Box::pin(async { turns.acquire(&name("flood")).await.is_some() });
+            let mut waits = Box::pin(async { slots.acquire(&name("flood")).await.is_some() });
             assert!((&mut waits).now_or_never().is_none(), "one namespace has them all");
             flood.push(waits);
         }
-        // One is left, and of those that come back each namespace has one in turn.
-        let other = turns.acquire(&name("other")).now_or_never().flatten().expect("one is left");
+        // One slot is left, and returned slots go to the namespaces in turn.
+        let other = slots.acquire(&name("other")).now_or_never().flatten().expect("one is left");
         let (next, last) = (name("other"), name("third"));
-        let mut next = Box::pin(turns.acquire(&next));
-        let mut last = Box::pin(turns.acquire(&last));
+        let mut next = Box::pin(slots.acquire(&next));
+        let mut last = Box::pin(slots.acquire(&last));
         assert!((&mut next).now_or_never().is_none() && (&mut last).now_or_never().is_none());
         drop(held);
         assert!((&mut next).now_or_never().flatten().is_some(), "the flood had all of them");
@@ -160,19 +161,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_that_are_given_up_lose_no_turn_for_others() {
-        let turns = RequestSlots::new(1, 1);
+    async fn cancelled_requests_lose_no_slot_of_others() {
+        let slots = RequestSlots::new(1, 1);
         let of = name("a");
-        let held = turns.acquire(&of).await.expect("free");
-        let mut given_up: Vec<_> = (0..10).map(|_| Box::pin(turns.acquire(&of))).collect();
-        given_up.iter_mut().for_each(|one| assert!(one.now_or_never().is_none()));
-        let mut waits = Box::pin(turns.acquire(&of));
+        let held = slots.acquire(&of).await.expect("free");
+        let mut cancelled: Vec<_> = (0..10).map(|_| Box::pin(slots.acquire(&of))).collect();
+        cancelled.iter_mut().for_each(|one| assert!(one.now_or_never().is_none()));
+        let mut waits = Box::pin(slots.acquire(&of));
         assert!((&mut waits).now_or_never().is_none());
-        drop(given_up);
+        drop(cancelled);
         drop(held);
         assert!((&mut waits).now_or_never().flatten().is_some());
-        assert_eq!(turns.taken(), 0);
-        turns.close();
-        assert!(turns.acquire(&of).await.is_none());
+        assert_eq!(slots.in_flight(), 0);
+        slots.close();
+        assert!(slots.acquire(&of).await.is_none());
     }
 }

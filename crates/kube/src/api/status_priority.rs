@@ -1,7 +1,7 @@
-//! Deeds go before words.
+//! Status writes yield to bindings, for at most ten seconds.
 //!
-//! That a gang runs can be read a moment later; that its neighbours' pods are bound is what somebody waits for. So what is
-//! only told waits while requests are under way, and for ten seconds at most.
+//! A status that says that a gang runs can be read a moment later; the pods of other gangs wait for their bindings. So
+//! status writes and Events wait while other requests are in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,44 +9,44 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// How long words wait for deeds, at most.
-pub(crate) const MOST: Duration = Duration::from_secs(10);
+/// The longest that a status write yields.
+pub(crate) const YIELD_MAX: Duration = Duration::from_secs(10);
 
-/// Requests that are under way, or wait for their turn.
+/// Counts requests that are in flight, or wait for a slot.
 #[derive(Debug, Default)]
 pub(crate) struct StatusPriority {
-    under_way: AtomicUsize,
-    quiet: Notify,
+    in_flight: AtomicUsize,
+    idle: Notify,
 }
 
-/// One request, for as long as it lives.
-pub(crate) struct Deed(Arc<StatusPriority>);
+/// Counts one request until it is dropped.
+pub(crate) struct RequestGuard(Arc<StatusPriority>);
 
 impl StatusPriority {
-    pub(crate) fn begin(self: &Arc<Self>) -> Deed {
-        self.under_way.fetch_add(1, Ordering::AcqRel);
-        Deed(self.clone())
+    pub(crate) fn begin_request(self: &Arc<Self>) -> RequestGuard {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        RequestGuard(self.clone())
     }
 
-    /// Until nothing is under way, or it has taken too long.
-    pub(crate) async fn quiet(&self, most: Duration) {
-        let quiet = async {
+    /// Waits until no request is in flight, or the timeout has passed.
+    pub(crate) async fn wait_until_idle(&self, timeout: Duration) {
+        let idle = async {
             loop {
-                let told = self.quiet.notified();
-                if self.under_way.load(Ordering::Acquire) == 0 {
+                let notified = self.idle.notified();
+                if self.in_flight.load(Ordering::Acquire) == 0 {
                     return;
                 }
-                told.await;
+                notified.await;
             }
         };
-        let _ = tokio::time::timeout(most, quiet).await;
+        let _ = tokio::time::timeout(timeout, idle).await;
     }
 }
 
-impl Drop for Deed {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
-        if self.0.under_way.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.quiet.notify_waiters();
+        if self.0.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.idle.notify_waiters();
         }
     }
 }
@@ -56,21 +56,21 @@ mod tests {
     use crate::api::status_priority::*;
 
     #[tokio::test]
-    async fn words_wait_for_the_last_deed_and_not_for_ever() {
-        let haste = Arc::new(StatusPriority::default());
-        haste.quiet(Duration::MAX).await; // nothing is under way
-        let (one, other) = (haste.begin(), haste.begin());
+    async fn status_writes_wait_for_the_last_request_or_the_timeout() {
+        let priority = Arc::new(StatusPriority::default());
+        priority.wait_until_idle(Duration::MAX).await; // no request is in flight
+        let (one, other) = (priority.begin_request(), priority.begin_request());
         let waits = tokio::spawn({
-            let haste = haste.clone();
-            async move { haste.quiet(Duration::MAX).await }
+            let priority = priority.clone();
+            async move { priority.wait_until_idle(Duration::MAX).await }
         });
         tokio::task::yield_now().await;
         drop(one);
         tokio::task::yield_now().await;
         assert!(!waits.is_finished());
         drop(other);
-        waits.await.expect("it is over");
-        let _endless = haste.begin();
-        haste.quiet(Duration::from_millis(1)).await;
+        waits.await.expect("the wait ends");
+        let _endless = priority.begin_request();
+        priority.wait_until_idle(Duration::from_millis(1)).await;
     }
 }

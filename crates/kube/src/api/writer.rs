@@ -1,4 +1,7 @@
-//! Doing what was decided: one request after another, as long as this process is the leader.
+//! Sends requests to the API server while this process leads, and retries them until they are answered.
+//!
+//! Each namespace has a share of the requests in flight. A caller that needs its writes to one object in order goes through
+//! `effects::ordered`.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -14,276 +17,289 @@ use serde_json::Value;
 use crate::api::error_chain::with_causes;
 use crate::api::refusal_backoff::RefusalBackoff;
 use crate::api::request_slots::RequestSlots;
-use crate::api::retry::Said;
-use crate::api::retry::{Backoff, PAUSE_MAX};
-use crate::api::status_priority::StatusPriority;
+use crate::api::retry::{ApiError, BACKOFF_MAX, Backoff, classify};
+use crate::api::status_priority::{StatusPriority, YIELD_MAX};
 use crate::lease::leadership::Leadership;
 
-/// Requests under way at one time. The server's own limit is 400 by default; others want some of it.
-const AT_ONCE: usize = 96;
-/// And of one namespace: however slowly its requests are answered, some are left for the others.
-const OF_NAMESPACE: usize = 80;
-/// And of those that ask for machines. A webhook that does not answer holds each of them for long, and there may be hundreds:
-/// nobody's binding waits behind them.
-const BUYING_AT_ONCE: usize = 32;
-/// An answer that has not come by then is taken as lost: connections break without a word.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
-/// How long a process that was told to end waits for answers. Kubernetes gives it thirty seconds.
-const RESTED_WITHIN: Duration = Duration::from_secs(10);
+/// The most requests in flight. The server's own limit is 400 by default, and other clients need some of it.
+const IN_FLIGHT_MAX: usize = 96;
+/// The most of them for one namespace: however slowly its requests are answered, some slots are left for the others.
+const IN_FLIGHT_PER_NAMESPACE: usize = 80;
+/// The most requests in flight that buy nodes. A webhook that does not answer holds each of them for long, and there may be
+/// hundreds: bindings do not wait behind them.
+const PURCHASES_IN_FLIGHT_MAX: usize = 32;
+/// A request that is not answered by then is taken as lost: connections break without notice.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a process that shuts down waits for answers. Kubernetes gives it thirty seconds.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Talks to the API server for everybody who acts.
+/// Sends requests to the API server while this process leads.
 #[derive(Clone)]
 pub struct ApiWriter {
     pub(crate) client: Client,
     leadership: Leadership,
-    turns: Arc<RequestSlots>,
-    /// Those of the other kind: see [`ApiWriter::buying`].
-    others: Arc<RequestSlots>,
+    slots: Arc<RequestSlots>,
+    /// The slots that this writer does not use: see [`ApiWriter::for_purchases`].
+    other_slots: Arc<RequestSlots>,
     refusals: Arc<RefusalBackoff>,
-    /// The namespace on whose behalf it asks: see [`ApiWriter::within`]. None for what is Muster's own.
-    of: Arc<str>,
-    haste: Arc<StatusPriority>,
+    /// The namespace on whose behalf it writes: see [`ApiWriter::for_namespace`]. Empty for Muster's own objects.
+    namespace: Arc<str>,
+    status_priority: Arc<StatusPriority>,
 }
 
 impl std::fmt::Debug for ApiWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hands").finish_non_exhaustive()
+        f.debug_struct("ApiWriter").finish_non_exhaustive()
     }
 }
 
 impl ApiWriter {
     pub fn new(client: Client, leadership: Leadership) -> Self {
-        let turns = RequestSlots::new(AT_ONCE, OF_NAMESPACE);
-        let others = RequestSlots::new(BUYING_AT_ONCE, BUYING_AT_ONCE);
-        let (refusals, haste) = (Arc::default(), Arc::default());
-        Self { client, leadership, turns, others, refusals, of: "".into(), haste }
+        let slots = RequestSlots::new(IN_FLIGHT_MAX, IN_FLIGHT_PER_NAMESPACE);
+        let other_slots = RequestSlots::new(PURCHASES_IN_FLIGHT_MAX, PURCHASES_IN_FLIGHT_MAX);
+        let (refusals, status_priority) = (Arc::default(), Arc::default());
+        let namespace = "".into();
+        Self { client, leadership, slots, other_slots, refusals, namespace, status_priority }
     }
 
-    /// The same for what is done on behalf of a namespace, which has its share of all turns and pays for its refusals.
-    pub(crate) fn within(&self, namespace: &str) -> Self {
-        Self { of: namespace.into(), ..self.clone() }
+    /// A writer on behalf of a namespace, with its share of the slots and its own backoff after refusals.
+    pub(crate) fn for_namespace(&self, namespace: &str) -> Self {
+        Self { namespace: namespace.into(), ..self.clone() }
     }
 
-    /// The same for whoever asks for machines, which takes turns of its own.
-    pub(crate) fn buying(&self) -> Self {
-        let Self { turns, others, .. } = self.clone();
-        Self { turns: others, others: turns, ..self.clone() }
+    /// A writer for requests that buy nodes, which have slots of their own.
+    pub(crate) fn for_purchases(&self) -> Self {
+        let Self { slots, other_slots, .. } = self.clone();
+        Self { slots: other_slots, other_slots: slots, ..self.clone() }
     }
 
-    /// Waits until nothing is under way, or has been for too long: what is only told need not be in the way.
+    /// Waits until no request is in flight, with a timeout: status writes yield to bindings.
     pub(crate) async fn when_bindings_are_done(&self) {
-        self.haste.quiet(crate::api::status_priority::MOST).await;
+        self.status_priority.wait_until_idle(YIELD_MAX).await;
     }
 
     /// Whether this process is the leader.
     pub fn is_leader(&self) -> bool {
-        self.leadership.holds()
+        self.leadership.is_held()
     }
 
-    /// Asks until the server has answered.
+    /// Sends a request until the server has answered it.
     ///
     /// # Errors
-    /// With the answer, when it is not the one that was hoped for.
-    pub async fn ask<T, F>(&self, request: impl Fn() -> F) -> Result<T, Said>
+    /// With an error that is not retried.
+    pub async fn request<T, F>(&self, send: impl Fn() -> F) -> Result<T, ApiError>
     where
         F: Future<Output = kube::Result<T>>,
     {
-        let mut pauses = Backoff::new();
+        let mut backoff = Backoff::new();
         loop {
-            self.refusals.pace(&self.of).await;
-            if !self.leadership.holds() {
-                return Err(Said::NotLeader);
+            self.refusals.wait(&self.namespace).await;
+            if !self.leadership.is_held() {
+                return Err(ApiError::NotLeader);
             }
-            let deed = self.haste.begin();
-            let Some(turn) = self.turns.acquire(&self.of).await else {
-                return Err(Said::NotLeader);
+            let guard = self.status_priority.begin_request();
+            let Some(slot) = self.slots.acquire(&self.namespace).await else {
+                return Err(ApiError::NotLeader);
             };
-            // Another may act by now: the wait for a turn may have been long. And one that is not answered while the
-            // lease is held is taken back: the server stops working on it when nobody listens.
-            let within = ANSWERED_WITHIN.min(self.leadership.left());
-            if within.is_zero() {
-                return Err(Said::NotLeader);
+            // The wait for a slot may have been long: another replica may lead by now. A request that is not answered
+            // before the term ends is cancelled: the server stops working on it when the connection is closed.
+            let timeout = REQUEST_TIMEOUT.min(self.leadership.remaining());
+            if timeout.is_zero() {
+                return Err(ApiError::NotLeader);
             }
-            let answer = tokio::time::timeout(within, request()).await;
-            drop((turn, deed));
-            let again = match answer {
+            let answer = tokio::time::timeout(timeout, send()).await;
+            drop((slot, guard));
+            let retry_after = match answer {
                 Err(_) => None,
                 Ok(Ok(answer)) => {
-                    self.refusals.taken(&self.of, Instant::now());
+                    self.refusals.accepted(&self.namespace, Instant::now());
                     return Ok(answer);
                 }
                 Ok(Err(error)) => {
                     tracing::debug!(error = with_causes(&error), "a request failed");
-                    match crate::api::retry::judge(error) {
-                        Ok(said) => {
-                            self.note(&said);
-                            return Err(said);
+                    match classify(error) {
+                        Ok(error) => {
+                            self.count_refusal(&error);
+                            return Err(error);
                         }
-                        Err(again) => again,
+                        Err(retry_after) => retry_after,
                     }
                 }
             };
-            tokio::time::sleep(pauses.next(again)).await;
+            tokio::time::sleep(backoff.next(retry_after)).await;
         }
     }
 
-    /// What is Muster's own is at nobody's pace but its caller's.
-    fn note(&self, said: &Said) {
-        if matches!(said, Said::Refused(_)) && !self.of.is_empty() {
-            self.refusals.refused(&self.of, Instant::now());
+    /// Counts a refusal for the namespace. Requests for Muster's own objects have only the backoff of their callers.
+    fn count_refusal(&self, error: &ApiError) {
+        if matches!(error, ApiError::Refused(_)) && !self.namespace.is_empty() {
+            self.refusals.refused(&self.namespace, Instant::now());
         }
     }
 
-    /// Asks until the server has decided. Of a write that names no version a conflict says nothing: others wrote at the
-    /// same time, to the object or to what the server counts it against.
-    pub(crate) async fn settle<T, F>(&self, request: impl Fn() -> F) -> Result<T, Said>
+    /// Sends a request and retries conflicts. For a write that names no version a conflict is no decision: another client
+    /// wrote at the same time, to the object or to the quota that the server counts it against.
+    pub(crate) async fn retry_conflicts<T, F>(&self, send: impl Fn() -> F) -> Result<T, ApiError>
     where
         F: Future<Output = kube::Result<T>>,
     {
-        let mut pauses = Backoff::new();
+        let mut backoff = Backoff::new();
         loop {
-            match self.ask(&request).await {
-                Err(Said::Conflict(_)) => tokio::time::sleep(pauses.next(None)).await,
+            match self.request(&send).await {
+                Err(ApiError::Conflict(_)) => tokio::time::sleep(backoff.next(None)).await,
                 decided => return decided,
             }
         }
     }
 
-    /// Asks nothing more, and waits for answers to what was asked: what is under way may still happen, and whoever
-    /// acts next must be able to see it. Whether all of them came.
-    pub(crate) async fn rest(&self) -> bool {
-        self.turns.close();
-        self.others.close();
-        let resting = async {
-            while self.turns.taken() + self.others.taken() > 0 {
+    /// Sends no more requests, and waits for those in flight: they may still take effect, and the next leader must be
+    /// able to observe that. Returns whether all were answered.
+    pub(crate) async fn drain(&self) -> bool {
+        self.slots.close();
+        self.other_slots.close();
+        let drained = async {
+            while self.slots.in_flight() + self.other_slots.in_flight() > 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(RESTED_WITHIN, resting).await.is_ok()
+        tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_ok()
     }
 
-    /// Makes an object.
+    /// Creates an object.
     ///
     /// # Errors
-    /// With [`Said::Exists`] when it is there already.
-    pub async fn create<K>(&self, api: &Api<K>, object: &K) -> Result<(), Said>
+    /// With [`ApiError::AlreadyExists`] when an object of that name exists.
+    pub async fn create<K>(&self, api: &Api<K>, object: &K) -> Result<(), ApiError>
     where
         K: Clone + Debug + DeserializeOwned + Serialize,
     {
         let params = PostParams::default();
-        self.settle(async || is_done(api.create(&params, object).await)).await
+        self.retry_conflicts(async || ignore_body(api.create(&params, object).await)).await
     }
 
-    /// Merges something into an object.
+    /// Sends a merge patch for an object.
     ///
     /// # Errors
-    /// With what the server says against it.
-    pub async fn patch<K>(&self, api: &Api<K>, name: &str, patch: &Value) -> Result<(), Said>
+    /// With an error that is not retried.
+    pub async fn patch<K>(&self, api: &Api<K>, name: &str, patch: &Value) -> Result<(), ApiError>
     where
         K: Clone + Debug + DeserializeOwned,
     {
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        self.settle(async || is_done(api.patch(name, &params, &patch).await)).await
+        self.retry_conflicts(async || ignore_body(api.patch(name, &params, &patch).await)).await
     }
 
-    /// Merges something into this object, and into no other that came later and has its name. The patch says the uid too.
+    /// Patches the object with this UID, and no later object of the same name. The patch must contain the UID.
     ///
     /// # Errors
-    /// With [`Said::Conflict`] when it is another by now.
-    pub(crate) async fn patch_this<K>(
+    /// With [`ApiError::Conflict`] when the object was recreated.
+    pub(crate) async fn patch_with_uid<K>(
         &self,
         api: &Api<K>,
         name: &str,
         uid: &str,
         patch: &Patch<Value>,
-    ) -> Result<(), Said>
+    ) -> Result<(), ApiError>
     where
         K: Clone + Debug + DeserializeOwned + Resource,
     {
         let params = PatchParams::default();
-        self.write_to_this(api, name, uid, || api.patch(name, &params, patch)).await
+        self.write_with_uid(api, name, uid, || api.patch(name, &params, patch)).await
     }
 
-    /// Writes to this object by a request that says its uid, and to no other that came later and has its name.
+    /// Writes to the object with this UID, and to no later object of the same name. The request must contain the UID.
     ///
     /// # Errors
-    /// With [`Said::Conflict`] when it is another by now.
-    pub(crate) async fn write_to_this<K, F>(
+    /// With [`ApiError::Conflict`] when the object was recreated.
+    pub(crate) async fn write_with_uid<K, F>(
         &self,
         api: &Api<K>,
         name: &str,
         uid: &str,
-        request: impl Fn() -> F,
-    ) -> Result<(), Said>
+        send: impl Fn() -> F,
+    ) -> Result<(), ApiError>
     where
         K: Clone + Debug + DeserializeOwned + Resource,
         F: Future<Output = kube::Result<K>>,
     {
-        let mut pauses = Backoff::new();
+        let mut backoff = Backoff::new();
         loop {
-            let why = match self.ask(async || is_done(request().await)).await {
+            let conflict = match self.request(async || ignore_body(send().await)).await {
                 Ok(()) => return Ok(()),
-                Err(Said::Conflict(why)) => why,
-                Err(said) => return Err(said),
+                Err(ApiError::Conflict(conflict)) => conflict,
+                Err(error) => return Err(error),
             };
-            // Somebody wrote at the same time, or it is another: look which.
-            let is = self.ask(|| api.get(name)).await?;
-            if is.meta().uid.as_deref() != Some(uid) {
-                return Err(Said::Conflict(why));
+            // Either another client wrote at the same time, or the object was recreated: its UID tells which.
+            let current = self.request(|| api.get(name)).await?;
+            if current.meta().uid.as_deref() != Some(uid) {
+                return Err(ApiError::Conflict(conflict));
             }
-            tokio::time::sleep(pauses.next(None)).await;
+            tokio::time::sleep(backoff.next(None)).await;
         }
     }
 
-    /// Merges something into an object's status.
+    /// Sends a merge patch for the status of an object.
     ///
     /// # Errors
-    /// With what the server says against it.
-    pub async fn patch_status<K>(&self, api: &Api<K>, name: &str, patch: &Value) -> Result<(), Said>
+    /// With an error that is not retried.
+    pub async fn patch_status<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        patch: &Value,
+    ) -> Result<(), ApiError>
     where
         K: Clone + Debug + DeserializeOwned,
     {
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        self.settle(async || is_done(api.patch_status(name, &params, &patch).await)).await
+        self.retry_conflicts(async || ignore_body(api.patch_status(name, &params, &patch).await))
+            .await
     }
 
-    /// Removes an object.
+    /// Deletes an object.
     ///
     /// # Errors
-    /// With [`Said::Gone`] when there is none.
-    pub async fn delete<K>(&self, api: &Api<K>, name: &str, how: &DeleteParams) -> Result<(), Said>
+    /// With [`ApiError::NotFound`] when it does not exist.
+    pub async fn delete<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        params: &DeleteParams,
+    ) -> Result<(), ApiError>
     where
         K: Clone + Debug + DeserializeOwned,
     {
-        match how.preconditions {
-            Some(_) => self.ask(async || is_done(api.delete(name, how).await)).await,
-            None => self.settle(async || is_done(api.delete(name, how).await)).await,
+        let send = async || ignore_body(api.delete(name, params).await);
+        match params.preconditions {
+            Some(_) => self.request(send).await,
+            None => self.retry_conflicts(send).await,
         }
     }
 
-    /// Removes an object, however long that is refused: what was given up must not stay. Whether it was there.
+    /// Deletes an object, and retries refusals for as long as it takes: an abandoned object must not stay. Returns
+    /// whether the object existed.
     ///
     /// # Errors
-    /// With [`Said::NotLeader`] only.
-    pub async fn remove<K>(&self, api: &Api<K>, name: &str) -> Result<bool, Said>
+    /// With [`ApiError::NotLeader`] only.
+    pub async fn delete_until_gone<K>(&self, api: &Api<K>, name: &str) -> Result<bool, ApiError>
     where
         K: Clone + Debug + DeserializeOwned,
     {
         loop {
             match self.delete(api, name, &DeleteParams::default()).await {
                 Ok(()) => return Ok(true),
-                Err(Said::Gone) => return Ok(false),
-                Err(Said::NotLeader) => return Err(Said::NotLeader),
-                Err(said) => tracing::warn!(name, %said, "not removed"),
+                Err(ApiError::NotFound) => return Ok(false),
+                Err(ApiError::NotLeader) => return Err(ApiError::NotLeader),
+                Err(error) => tracing::warn!(name, %error, "not deleted; retried"),
             }
-            tokio::time::sleep(PAUSE_MAX).await;
+            tokio::time::sleep(BACKOFF_MAX).await;
         }
     }
 }
 
-/// Whether a write was done. The server shows the object as it is then, which tenants may have made unreadable: that it
-/// cannot be read is no reason to write again.
-fn is_done<T>(answer: kube::Result<T>) -> kube::Result<()> {
+/// Treats a write as done although the returned object cannot be read. Tenants may have made it unreadable, which is no
+/// reason to write again.
+fn ignore_body<T>(answer: kube::Result<T>) -> kube::Result<()> {
     match answer {
         Ok(_) | Err(kube::Error::SerdeError(_)) => Ok(()),
         Err(error) => Err(error),
@@ -295,24 +311,25 @@ mod tests {
     use crate::api::writer::*;
 
     #[tokio::test]
-    async fn machines_that_nobody_answers_for_hold_nobody_else_back() {
-        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
-        let client = Client::try_from(nowhere).expect("a client");
-        let hands = ApiWriter::new(client, Leadership::forever());
-        let buying = hands.buying();
-        for _ in 0..10 * AT_ONCE {
-            let buying = buying.clone();
-            tokio::spawn(async move { buying.ask(std::future::pending::<kube::Result<()>>).await });
+    async fn unanswered_purchases_do_not_block_other_requests() {
+        let unreachable = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
+        let client = Client::try_from(unreachable).expect("a client");
+        let writer = ApiWriter::new(client, Leadership::without_lease());
+        let purchases = writer.for_purchases();
+        for _ in 0..10 * IN_FLIGHT_MAX {
+            let purchases = purchases.clone();
+            let unanswered = std::future::pending::<kube::Result<()>>;
+            tokio::spawn(async move { purchases.request(unanswered).await });
         }
         tokio::task::yield_now().await;
-        assert_eq!(buying.turns.taken(), BUYING_AT_ONCE);
-        let answer = hands.ask(|| async { Ok(7) });
+        assert_eq!(purchases.slots.in_flight(), PURCHASES_IN_FLIGHT_MAX);
+        let answer = writer.request(|| async { Ok(7) });
         let answer = tokio::time::timeout(Duration::from_secs(10), answer).await;
-        assert_eq!(answer.expect("it has its turn").ok(), Some(7));
-        // Whoever ends waits for all that is under way.
-        assert_eq!(hands.turns.taken(), 0);
-        let rest = tokio::time::timeout(Duration::from_millis(50), hands.rest()).await;
-        let more = buying.turns.acquire(&buying.of).await;
-        assert!(rest.is_err() && more.is_none());
+        assert_eq!(answer.expect("it has a slot").ok(), Some(7));
+        // A drain waits for all requests in flight.
+        assert_eq!(writer.slots.in_flight(), 0);
+        let drained = tokio::time::timeout(Duration::from_millis(50), writer.drain()).await;
+        let more = purchases.slots.acquire(&purchases.namespace).await;
+        assert!(drained.is_err() && more.is_none());
     }
 }

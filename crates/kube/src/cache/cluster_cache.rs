@@ -1,4 +1,4 @@
-//! Everything that was seen, by kind, and the few indexes that are asked for often.
+//! All observed objects, by kind, and indexes of pods by node, by label and by anti-affinity.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,170 +8,170 @@ use kube::api::DynamicObject;
 use rustc_hash::FxHashMap;
 
 use crate::api::watch::decode::Omission;
-use crate::api::watch::watches::{Change, Source, Which};
-use crate::cache::store::{Key, Moved, Store};
+use crate::api::watch::watches::{Change, ObjectKind, SourceId};
+use crate::cache::store::{Key, ObjectChange, Store};
 use crate::objects::node::Node;
 use crate::objects::node_claim::NodeClaim;
 use crate::objects::pod::Pod;
 
-/// What changes brought, for who makes events of it.
+/// The changes of one batch, from which the host makes events.
 #[derive(Debug, Default)]
-pub(crate) struct Touched {
-    pub(crate) pods: Vec<Moved<Pod>>,
-    pub(crate) nodes: Vec<Moved<Node>>,
-    pub(crate) claims: Vec<Moved<NodeClaim>>,
-    pub(crate) others: Vec<(Source, Moved<DynamicObject>)>,
-    /// Objects that are not taken in as they are now.
-    pub(crate) left_out: Vec<(Which, Omission)>,
+pub(crate) struct ObservedChanges {
+    pub(crate) pods: Vec<ObjectChange<Pod>>,
+    pub(crate) nodes: Vec<ObjectChange<Node>>,
+    pub(crate) claims: Vec<ObjectChange<NodeClaim>>,
+    pub(crate) others: Vec<(SourceId, ObjectChange<DynamicObject>)>,
+    /// Objects whose current version is omitted from the cache.
+    pub(crate) omitted: Vec<(ObjectKind, Omission)>,
 }
 
-/// How long a kind may take to be listed before it is said, and before those go on that can do without it.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a kind may take to be listed before that is logged, and before an optional kind is not waited for any more.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A kind that is to be listed.
+/// A kind that is not listed yet.
 #[derive(Debug)]
-struct Awaited {
+struct UnlistedKind {
     since: Instant,
-    /// Whether the others can do without it.
+    /// Whether decisions can be made without it.
     is_optional: bool,
-    /// Whether it was said that it cannot be listed.
-    is_told: bool,
+    /// Whether it was logged that it cannot be listed.
+    is_logged: bool,
 }
 
-impl Awaited {
+impl UnlistedKind {
     fn is_late(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.since) >= PATIENCE
+        now.saturating_duration_since(self.since) >= LIST_TIMEOUT
     }
 }
 
-/// Everything that was seen.
+/// All observed objects.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterCache {
     pub(crate) pods: Store<Pod>,
     pub(crate) nodes: Store<Node>,
     pub(crate) claims: Store<NodeClaim>,
-    pub(crate) others: BTreeMap<Source, Store<DynamicObject>>,
-    /// Whether claims are watched at all.
+    pub(crate) others: BTreeMap<SourceId, Store<DynamicObject>>,
+    /// Whether NodeClaims are watched.
     pub(crate) has_claims: bool,
-    /// Since when kinds are watched that were not listed when last looked at.
-    awaited: BTreeMap<Source, Awaited>,
+    /// Kinds that were not listed when last checked.
+    unlisted: BTreeMap<SourceId, UnlistedKind>,
     by_node: FxHashMap<Arc<str>, BTreeSet<Key>>,
-    /// Pods that others must keep away from.
+    /// Pods with required anti-affinity.
     with_anti_affinity: BTreeSet<Key>,
     /// Pods by namespace and each of their labels.
-    by_mark: FxHashMap<Mark, BTreeSet<Key>>,
+    by_label: FxHashMap<LabelKey, BTreeSet<Key>>,
 }
 
 /// A namespace, and a label with its value.
-type Mark = (String, String, String);
+type LabelKey = (String, String, String);
 
 impl ClusterCache {
-    /// Another kind is watched from now on. Whether the others can do without it.
-    pub(crate) fn add(&mut self, source: Source, is_optional: bool) {
+    /// Adds a kind that is watched from now on, and whether decisions can be made without it.
+    pub(crate) fn add(&mut self, source: SourceId, is_optional: bool) {
         self.others.entry(source).or_default();
         let since = Instant::now();
-        self.awaited.insert(source, Awaited { since, is_optional, is_told: false });
+        self.unlisted.insert(source, UnlistedKind { since, is_optional, is_logged: false });
     }
 
-    /// Kinds that are not listed although they were given time, each of them once.
-    pub(crate) fn overdue(&mut self, now: Instant) -> Vec<Source> {
+    /// Kinds that are not listed after the timeout, each of them once.
+    pub(crate) fn overdue(&mut self, now: Instant) -> Vec<SourceId> {
         let others = &self.others;
-        let is_open = |source: &Source| !others.get(source).is_some_and(Store::is_complete);
-        self.awaited.retain(|source, _| is_open(source));
-        let late = self.awaited.iter_mut().filter(|(_, one)| !one.is_told && one.is_late(now));
+        let is_open = |source: &SourceId| !others.get(source).is_some_and(Store::is_complete);
+        self.unlisted.retain(|source, _| is_open(source));
+        let late = self.unlisted.iter_mut().filter(|(_, one)| !one.is_logged && one.is_late(now));
         late.map(|(source, one)| {
-            one.is_told = true;
+            one.is_logged = true;
             *source
         })
         .collect()
     }
 
-    /// Whether every kind was listed once, but for those that others can do without and that take too long.
+    /// Whether every kind was listed once, except optional kinds after the timeout.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete_at(Instant::now())
     }
 
     fn is_complete_at(&self, now: Instant) -> bool {
-        let is_spared = |source: &Source| {
-            self.awaited.get(source).is_some_and(|one| one.is_optional && one.is_late(now))
+        let is_timed_out = |source: &SourceId| {
+            self.unlisted.get(source).is_some_and(|one| one.is_optional && one.is_late(now))
         };
         self.pods.is_complete()
             && self.nodes.is_complete()
             && (!self.has_claims || self.claims.is_complete())
-            && self.others.iter().all(|(source, one)| one.is_complete() || is_spared(source))
+            && self.others.iter().all(|(source, one)| one.is_complete() || is_timed_out(source))
     }
 
-    /// Takes a change in.
-    pub(crate) fn take(&mut self, change: Change, touched: &mut Touched) {
+    /// Applies a change.
+    pub(crate) fn apply(&mut self, change: Change, touched: &mut ObservedChanges) {
         match change {
             Change::Pod(event) => {
-                for moved in self.pods.take(*event) {
+                for moved in self.pods.apply(*event) {
                     self.index(&moved);
                     touched.pods.push(moved);
                 }
             }
-            Change::Node(event) => touched.nodes.extend(self.nodes.take(*event)),
-            Change::Claim(event) => touched.claims.extend(self.claims.take(*event)),
+            Change::Node(event) => touched.nodes.extend(self.nodes.apply(*event)),
+            Change::Claim(event) => touched.claims.extend(self.claims.apply(*event)),
             Change::Other(source, event) => {
-                let moved = self.others.entry(source).or_default().take(*event);
+                let moved = self.others.entry(source).or_default().apply(*event);
                 touched.others.extend(moved.into_iter().map(|one| (source, one)));
             }
-            Change::Omission(which, left) => {
-                self.stays(which, &left.key());
-                touched.left_out.push((which, *left));
+            Change::Omitted(which, left) => {
+                self.keep_old(which, &left.key());
+                touched.omitted.push((which, *left));
             }
             Change::Dropped(which, left) => {
-                self.leave_out(which, &left.key(), touched);
-                touched.left_out.push((which, *left));
+                self.omit(which, &left.key(), touched);
+                touched.omitted.push((which, *left));
             }
         }
     }
 
-    fn stays(&mut self, which: Which, key: &str) {
+    fn keep_old(&mut self, which: ObjectKind, key: &str) {
         match which {
-            Which::Pod => self.pods.stays(key),
-            Which::Node => self.nodes.stays(key),
-            Which::Claim => self.claims.stays(key),
-            Which::Other(source) => self.others.entry(source).or_default().stays(key),
+            ObjectKind::Pod => self.pods.keep_old(key),
+            ObjectKind::Node => self.nodes.keep_old(key),
+            ObjectKind::Claim => self.claims.keep_old(key),
+            ObjectKind::Other(source) => self.others.entry(source).or_default().keep_old(key),
         }
     }
 
-    fn leave_out(&mut self, which: Which, key: &str, touched: &mut Touched) {
+    fn omit(&mut self, which: ObjectKind, key: &str, touched: &mut ObservedChanges) {
         match which {
-            Which::Pod => {
-                if let Some(moved) = self.pods.leave_out(key) {
+            ObjectKind::Pod => {
+                if let Some(moved) = self.pods.omit(key) {
                     self.index(&moved);
                     touched.pods.push(moved);
                 }
             }
-            Which::Node => touched.nodes.extend(self.nodes.leave_out(key)),
-            Which::Claim => touched.claims.extend(self.claims.leave_out(key)),
-            Which::Other(source) => {
-                let moved = self.others.entry(source).or_default().leave_out(key);
+            ObjectKind::Node => touched.nodes.extend(self.nodes.omit(key)),
+            ObjectKind::Claim => touched.claims.extend(self.claims.omit(key)),
+            ObjectKind::Other(source) => {
+                let moved = self.others.entry(source).or_default().omit(key);
                 touched.others.extend(moved.map(|moved| (source, moved)));
             }
         }
     }
 
-    /// Whether an object is there, as it is now or as it was.
-    pub(crate) fn has(&self, which: Which, key: &str) -> bool {
+    /// Whether an object is cached, in its current version or an older one.
+    pub(crate) fn has(&self, which: ObjectKind, key: &str) -> bool {
         match which {
-            Which::Pod => self.pods.get(key).is_some(),
-            Which::Node => self.nodes.get(key).is_some(),
-            Which::Claim => self.claims.get(key).is_some(),
-            Which::Other(source) => {
+            ObjectKind::Pod => self.pods.get(key).is_some(),
+            ObjectKind::Node => self.nodes.get(key).is_some(),
+            ObjectKind::Claim => self.claims.get(key).is_some(),
+            ObjectKind::Other(source) => {
                 self.others.get(&source).is_some_and(|one| one.get(key).is_some())
             }
         }
     }
 
-    fn index(&mut self, moved: &Moved<Pod>) {
+    fn index(&mut self, moved: &ObjectChange<Pod>) {
         if moved.is.as_deref().is_some_and(Pod::has_anti_affinity) {
             self.with_anti_affinity.insert(moved.key.clone());
         } else {
             self.with_anti_affinity.remove(&moved.key);
         }
-        self.index_marks(moved);
+        self.index_labels(moved);
         let was = moved.was.as_deref().and_then(Pod::node);
         let is = moved.is.as_deref().and_then(Pod::node);
         if was == is {
@@ -190,13 +190,13 @@ impl ClusterCache {
         }
     }
 
-    /// Whether the pod of that name is this one, and not another that came later.
+    /// Whether the pod of that name is this one, and not a later one.
     pub(crate) fn is_pod(&self, key: &str, uid: &str) -> bool {
         let is = self.pods.get(key).map(|pod| pod.metadata.uid.as_deref().unwrap_or_default());
         is == Some(uid)
     }
 
-    fn index_marks(&mut self, moved: &Moved<Pod>) {
+    fn index_labels(&mut self, moved: &ObjectChange<Pod>) {
         let was = moved.was.as_ref().and_then(|pod| pod.metadata.labels.as_ref());
         let is = moved.is.as_ref().and_then(|pod| pod.metadata.labels.as_ref());
         if was == is {
@@ -205,31 +205,36 @@ impl ClusterCache {
         let pod = moved.is.as_ref().or(moved.was.as_ref());
         let space = pod.and_then(|pod| pod.metadata.namespace.clone()).unwrap_or_default();
         for (key, value) in was.into_iter().flatten() {
-            let mark = (space.clone(), key.clone(), value.clone());
-            if let Some(pods) = self.by_mark.get_mut(&mark) {
+            let label_key = (space.clone(), key.clone(), value.clone());
+            if let Some(pods) = self.by_label.get_mut(&label_key) {
                 pods.remove(&moved.key);
                 if pods.is_empty() {
-                    self.by_mark.remove(&mark);
+                    self.by_label.remove(&label_key);
                 }
             }
         }
         for (key, value) in is.into_iter().flatten() {
-            let mark = (space.clone(), key.clone(), value.clone());
-            self.by_mark.entry(mark).or_default().insert(moved.key.clone());
+            let label_key = (space.clone(), key.clone(), value.clone());
+            self.by_label.entry(label_key).or_default().insert(moved.key.clone());
         }
     }
 
-    /// Pods of a namespace that have a label with this value, if there are any.
-    pub(crate) fn marked(&self, space: &str, label: &str, value: &str) -> Option<&BTreeSet<Key>> {
-        self.by_mark.get(&(space.to_owned(), label.to_owned(), value.to_owned()))
+    /// Pods of a namespace with this label and value, if there are any.
+    pub(crate) fn pods_with_label(
+        &self,
+        space: &str,
+        label: &str,
+        value: &str,
+    ) -> Option<&BTreeSet<Key>> {
+        self.by_label.get(&(space.to_owned(), label.to_owned(), value.to_owned()))
     }
 
-    /// Pods that others must keep away from, wherever they are.
+    /// Pods with required anti-affinity, bound or not.
     pub(crate) fn with_anti_affinity(&self) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
         self.with_anti_affinity.iter().filter_map(|key| Some((key, self.pods.get(key)?)))
     }
 
-    /// Pods that were put on a node.
+    /// Pods that are bound to a node.
     pub(crate) fn pods_on(&self, node: &str) -> impl Iterator<Item = (&Key, &Arc<Pod>)> {
         let keys = self.by_node.get(node).into_iter().flatten();
         keys.filter_map(|key| Some((key, self.pods.get(key)?)))
@@ -244,39 +249,45 @@ mod tests {
     use crate::cache::cluster_cache::*;
 
     #[test]
-    fn a_kind_that_cannot_be_listed_stops_nobody_for_ever_unless_all_need_it() {
-        let mut mirror = ClusterCache::default();
-        let mut touched = Touched::default();
-        mirror.take(Change::Pod(Box::new(Event::InitDone)), &mut touched);
-        mirror.take(Change::Node(Box::new(Event::InitDone)), &mut touched);
-        let (spare, needed) = (Source(0), Source(1));
-        mirror.add(spare, true);
-        mirror.add(needed, false);
-        let later = Instant::now() + PATIENCE;
-        assert!(!mirror.is_complete_at(later));
-        assert_eq!(mirror.overdue(Instant::now()), []);
-        assert_eq!(mirror.overdue(later), [spare, needed]);
-        assert_eq!(mirror.overdue(later), [], "it is said once");
-        mirror.take(Change::Other(needed, Box::new(Event::InitDone)), &mut touched);
-        assert!(!mirror.is_complete());
-        assert!(mirror.is_complete_at(later));
-        mirror.take(Change::Other(spare, Box::new(Event::InitDone)), &mut touched);
-        assert!(mirror.is_complete());
+    fn optional_kind_that_cannot_be_listed_blocks_only_until_the_timeout() {
+        let mut cache = ClusterCache::default();
+        let mut touched = ObservedChanges::default();
+        cache.apply(Change::Pod(Box::new(Event::InitDone)), &mut touched);
+        cache.apply(Change::Node(Box::new(Event::InitDone)), &mut touched);
+        let (optional, needed) = (SourceId(0), SourceId(1));
+        cache.add(optional, true);
+        cache.add(needed, false);
+        let later = Instant::now() + LIST_TIMEOUT;
+        assert!(!cache.is_complete_at(later));
+        assert_eq!(cache.overdue(Instant::now()), []);
+        assert_eq!(cache.overdue(later), [optional, needed]);
+        assert_eq!(cache.overdue(later), [], "it is logged once");
+        cache.apply(Change::Other(needed, Box::new(Event::InitDone)), &mut touched);
+        assert!(!cache.is_complete());
+        assert!(cache.is_complete_at(later));
+        cache.apply(Change::Other(optional, Box::new(Event::InitDone)), &mut touched);
+        assert!(cache.is_complete());
     }
 
     #[test]
-    fn nothing_is_kept_of_nodes_and_labels_that_nobody_has() {
-        let mut mirror = ClusterCache::default();
+    fn indexes_drop_nodes_and_labels_without_pods() {
+        let mut cache = ClusterCache::default();
         let pod = |node: Option<&str>| -> Pod {
             let json = json!({"metadata": {"name": "a", "namespace": "n", "labels": {"app": "a"}},
                 "spec": {"nodeName": node}});
             serde_json::from_value(json).expect("a pod")
         };
-        mirror.take(Change::Pod(Box::new(Event::Apply(pod(Some("x"))))), &mut Touched::default());
-        assert_eq!(mirror.pods_on("x").count(), 1);
-        assert_eq!(mirror.marked("n", "app", "a").map(BTreeSet::len), Some(1));
-        assert_eq!(mirror.marked("m", "app", "a"), None);
-        mirror.take(Change::Pod(Box::new(Event::Delete(pod(Some("x"))))), &mut Touched::default());
-        assert!(mirror.by_node.is_empty() && mirror.by_mark.is_empty());
+        cache.apply(
+            Change::Pod(Box::new(Event::Apply(pod(Some("x"))))),
+            &mut ObservedChanges::default(),
+        );
+        assert_eq!(cache.pods_on("x").count(), 1);
+        assert_eq!(cache.pods_with_label("n", "app", "a").map(BTreeSet::len), Some(1));
+        assert_eq!(cache.pods_with_label("m", "app", "a"), None);
+        cache.apply(
+            Change::Pod(Box::new(Event::Delete(pod(Some("x"))))),
+            &mut ObservedChanges::default(),
+        );
+        assert!(cache.by_node.is_empty() && cache.by_label.is_empty());
     }
 }

@@ -71,7 +71,7 @@ const fn as_wanted(kind: &GroupKind) -> WatchedKind {
 }
 
 /// Every kind that is watched where the API server serves it.
-pub(crate) fn wanted() -> Vec<(KindRole, WatchedKind)> {
+pub(crate) fn watched_kinds() -> Vec<(KindRole, WatchedKind)> {
     let mut wanted = vec![
         (KindRole::Topology, own("Topology", "topologies")),
         (KindRole::Queue, own("Queue", "queues")),

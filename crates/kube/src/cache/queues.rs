@@ -10,54 +10,57 @@ use muster_core::Event;
 use muster_core::queue::{Queue, QueueSpec, Quota};
 
 use crate::cache::kinds::KindRole;
-use crate::cache::store::Moved;
-use crate::cache::watched_objects::read;
+use crate::cache::store::ObjectChange;
+use crate::cache::watched_objects::read_manifest;
 use crate::host::Host;
 
-/// Above all of Volcano's queues stands this one; here nobody does.
-const ROOT: &str = "root";
-/// This one is there whether or not anybody declares it.
+/// The parent of all of Volcano's queues. Muster's queues have no common parent.
+const VOLCANO_ROOT: &str = "root";
+/// The queue that exists whether or not it is declared.
 pub(crate) const DEFAULT: &str = "default";
 
 impl Host {
-    /// Takes in a change of a queue.
+    /// Handles a change of a queue.
     pub(crate) fn observe_queue(&mut self, name: &str) {
-        let known = matches!(self.queue_named(name), Ok(Some(queue)) if self.knows_queue(&queue));
-        if known && !self.is_refused(KindRole::Queue, name) {
-            return; // how it stands was written on it
+        let known =
+            matches!(self.queue_named(name), Ok(Some(queue)) if self.world_has_queue(&queue));
+        if known && !self.is_rejected(KindRole::Queue, name) {
+            return; // only its status has changed
         }
         self.set_queues();
         self.retry_blocked();
     }
 
-    /// Tells the World of every queue that it does not know as it is, and of those that nobody declares any more. A queue
-    /// may be written before the one above it, so they are gone through until nothing new comes of it.
+    /// Applies every changed queue to the World, and removes those that are not declared any more. A queue may be declared before
+    /// its parent, so this is repeated until no further queue is accepted.
     pub(crate) fn set_queues(&mut self) {
         let mut names: Vec<Arc<str>> = Vec::new();
         let foreign = (0..dialects::QUEUES.len()).map(KindRole::ForeignQueue);
-        for interest in foreign.chain([KindRole::Queue]) {
-            names.extend(self.all_of(interest).into_iter().map(|Moved { key, .. }| key));
+        for kind_role in foreign.chain([KindRole::Queue]) {
+            names.extend(
+                self.all_objects(kind_role).into_iter().map(|ObjectChange { key, .. }| key),
+            );
         }
         names.sort();
         names.dedup();
-        self.forget_queues(&names);
+        self.remove_undeclared_queues(&names);
         let mut left: Vec<QueueSpec> = Vec::new();
         let mut refused: BTreeMap<Arc<str>, String> = BTreeMap::new();
         for name in &names {
             match self.queue_named(name) {
-                Ok(queue) => left.extend(queue.filter(|queue| !self.knows_queue(queue))),
+                Ok(queue) => left.extend(queue.filter(|queue| !self.world_has_queue(queue))),
                 Err(why) => drop(refused.insert(name.clone(), why)),
             }
         }
         loop {
             let before = left.len();
             left.retain(|queue| {
-                let told = self.world.apply(self.now(), &Event::QueueSet(queue.clone()));
-                match &told {
+                let applied = self.world.apply(self.now(), &Event::QueueSet(queue.clone()));
+                match &applied {
                     Ok(()) => drop(refused.remove(&queue.name)),
                     Err(why) => drop(refused.insert(queue.name.clone(), why.to_string())),
                 }
-                told.is_err()
+                applied.is_err()
             });
             self.world_changed |= left.len() < before;
             if left.is_empty() || left.len() == before {
@@ -67,19 +70,20 @@ impl Host {
         for name in &names {
             let why = refused.remove(name);
             match self.object_named(KindRole::Queue, name).is_some() {
-                true => self.judge(KindRole::Queue, name, why),
+                true => self.report_acceptance(KindRole::Queue, name, why),
                 false => {
                     let Some(why) = why else { continue };
-                    tracing::warn!(queue = &**name, why, "another system's queue has no place");
+                    tracing::warn!(queue = &**name, why, "another system's queue is refused");
                 }
             }
         }
     }
 
-    /// Queues that nobody declares any more take nobody; whoever runs in one goes on.
-    fn forget_queues(&mut self, declared: &[Arc<str>]) {
-        self.rejected_objects
-            .retain(|(interest, name), _| *interest != KindRole::Queue || declared.contains(name));
+    /// Closes queues that are not declared any more; gangs that run in one go on.
+    fn remove_undeclared_queues(&mut self, declared: &[Arc<str>]) {
+        self.rejected_objects.retain(|(kind_role, name), _| {
+            *kind_role != KindRole::Queue || declared.contains(name)
+        });
         let known = self.world.queues().iter().filter(|(_, queue)| !queue.gone);
         let known: Vec<QueueSpec> = known.map(|(_, queue)| queue.spec.clone()).collect();
         for queue in known {
@@ -90,8 +94,8 @@ impl Host {
         }
     }
 
-    /// A gang that was put somewhere goes on there, whatever became of its queue: it is taken in again, and counts. Whether the
-    /// queue was opened for it, which nobody declares or can read.
+    /// Reopens the queue of a gang that has seats, if the queue is not declared or invalid: the gang goes on, and its usage counts.
+    /// Returns whether the queue was reopened.
     pub(crate) fn reopen_queue(&mut self, name: &Arc<str>) -> bool {
         let is_open = |queue: &Queue| queue.spec.name == *name && !queue.gone;
         let is_open = self.world.queues().iter().any(|(_, queue)| is_open(queue));
@@ -99,16 +103,16 @@ impl Host {
         !is_open && self.apply_event(&opened)
     }
 
-    /// Whether the World knows a queue as it is: how it stands is written on it, and seen again.
-    fn knows_queue(&self, queue: &QueueSpec) -> bool {
+    /// Whether the World has a queue with this spec: a change may be only that of its status.
+    fn world_has_queue(&self, queue: &QueueSpec) -> bool {
         self.world.queues().iter().any(|(_, known)| known.spec == *queue && !known.gone)
     }
 
-    /// What a queue is, if there is one of that name.
+    /// The spec of a queue, if one of that name is declared.
     fn queue_named(&self, name: &str) -> Result<Option<QueueSpec>, String> {
-        let object = |interest: KindRole| self.object_named(interest, name);
+        let object = |kind_role: KindRole| self.object_named(kind_role, name);
         if let Some(own) = object(KindRole::Queue) {
-            let mut queues = read("Queue", own)?.queues.into_iter();
+            let mut queues = read_manifest("Queue", own)?.queues.into_iter();
             let queue = queues.find(|queue| *queue.name == *own.name_any());
             return Ok(queue.map(|queue| self.with_namespaces(queue)));
         }
@@ -120,12 +124,12 @@ impl Host {
     }
 }
 
-/// Another system's queue in Muster's words: what it deserves, or is kept for it, it can count on. That nothing is taken
-/// back from it (`reclaimable: false`) has no counterpart: what was lent goes back.
+/// Another system's queue as one of Muster's: what it deserves, or else its guarantee, is guaranteed. `reclaimable: false` has no
+/// counterpart: what was lent is reclaimed.
 fn foreign_queue(name: &str, terms: &QueueTerms) -> Option<QueueSpec> {
     let quota = |totals: Option<&Totals>| totals.map(as_quota).unwrap_or_default();
-    (name != ROOT).then(|| QueueSpec {
-        parent: terms.parent.clone().filter(|parent| **parent != *ROOT),
+    (name != VOLCANO_ROOT).then(|| QueueSpec {
+        parent: terms.parent.clone().filter(|parent| **parent != *VOLCANO_ROOT),
         weight: terms.weight.unwrap_or(1).max(1),
         guaranteed: quota(terms.deserved.as_ref().or(terms.guaranteed.as_ref())),
         limit: quota(terms.limit.as_ref()),
@@ -147,7 +151,7 @@ mod tests {
     use crate::cache::queues::*;
 
     #[test]
-    fn what_a_queue_deserves_it_counts_on_and_its_capability_is_its_limit() {
+    fn deserved_is_guaranteed_and_capability_is_the_limit() {
         let queue = json!({"spec": {
             "weight": 3, "parent": "team", "capability": {"nvidia.com/gpu": 8, "cpu": "4"},
             "deserved": {"nvidia.com/gpu": 4}, "guarantee": {"resource": {"nvidia.com/gpu": 2}},
@@ -157,6 +161,6 @@ mod tests {
         assert_eq!((spec.weight, spec.parent.as_deref()), (3, Some("team")));
         assert_eq!((spec.guaranteed.gpu_milli, spec.limit.gpu_milli), (Some(4_000), Some(8_000)));
         assert_eq!(spec.limit.amounts.get("cpu"), Some(&4_000));
-        assert_eq!(foreign_queue(ROOT, &terms), None);
+        assert_eq!(foreign_queue(VOLCANO_ROOT, &terms), None);
     }
 }

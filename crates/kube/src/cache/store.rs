@@ -1,4 +1,4 @@
-//! All objects of one kind, as they were last seen.
+//! All objects of one kind, as they were last observed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +12,18 @@ use crate::api::watch::watches::key_of;
 /// `namespace/name`, or only a name.
 pub(crate) type Key = Arc<str>;
 
-/// What a change did.
+/// Splits `namespace/name`. A name without a namespace is in `default`.
+pub(crate) fn split_key(key: &str) -> (&str, &str) {
+    key.split_once('/').unwrap_or(("default", key))
+}
+
+/// One object before and after a change.
 #[derive(Debug)]
-pub(crate) struct Moved<T> {
+pub(crate) struct ObjectChange<T> {
     pub(crate) key: Key,
-    /// What was there before.
+    /// The object before. `None` if it was created.
     pub(crate) was: Option<Arc<T>>,
-    /// What is there now.
+    /// The object now. `None` if it was deleted.
     pub(crate) is: Option<Arc<T>>,
 }
 
@@ -26,7 +31,7 @@ pub(crate) struct Moved<T> {
 #[derive(Debug)]
 pub(crate) struct Store<T> {
     items: BTreeMap<Key, Arc<T>>,
-    /// What a list has brought so far.
+    /// The keys that the list in progress has brought so far.
     listing: Option<FxHashSet<Key>>,
     is_complete: bool,
 }
@@ -55,8 +60,8 @@ impl<T: ResourceExt> Store<T> {
         self.items.iter()
     }
 
-    /// Takes in what a watcher saw, and says what that changed.
-    pub(crate) fn take(&mut self, event: Event<T>) -> Vec<Moved<T>> {
+    /// Applies an event of a watch, and returns what that changed.
+    pub(crate) fn apply(&mut self, event: Event<T>) -> Vec<ObjectChange<T>> {
         match event {
             Event::Apply(object) => self.put(object),
             Event::Delete(object) => self.remove(&key_of(&object)).into_iter().collect(),
@@ -74,39 +79,40 @@ impl<T: ResourceExt> Store<T> {
         }
     }
 
-    /// An object could not be taken in as it is now: one that is there stays as it was.
-    pub(crate) fn stays(&mut self, key: &str) {
+    /// Keeps the older version of an object whose current version is omitted.
+    pub(crate) fn keep_old(&mut self, key: &str) {
         if let Some(listing) = &mut self.listing {
             listing.insert(key.into());
         }
     }
 
-    /// An object is left out from now on.
-    pub(crate) fn leave_out(&mut self, key: &str) -> Option<Moved<T>> {
+    /// Omits an object from now on.
+    pub(crate) fn omit(&mut self, key: &str) -> Option<ObjectChange<T>> {
         self.remove(key)
     }
 
-    /// One of the same name that is another came after the first had gone, whether that was seen or not.
-    fn put(&mut self, object: T) -> Vec<Moved<T>> {
+    /// Adds an object. One of the same name with another UID is the deletion of the first and the creation of a second, whether or
+    /// not the deletion was observed.
+    fn put(&mut self, object: T) -> Vec<ObjectChange<T>> {
         let key: Key = key_of(&object).into();
         let is = Arc::new(object);
         let was = self.items.insert(key.clone(), is.clone());
         match was {
             Some(was) if was.uid() != is.uid() => vec![
-                Moved { key: key.clone(), was: Some(was), is: None },
-                Moved { key, was: None, is: Some(is) },
+                ObjectChange { key: key.clone(), was: Some(was), is: None },
+                ObjectChange { key, was: None, is: Some(is) },
             ],
-            was => vec![Moved { key, was, is: Some(is) }],
+            was => vec![ObjectChange { key, was, is: Some(is) }],
         }
     }
 
-    fn remove(&mut self, key: &str) -> Option<Moved<T>> {
+    fn remove(&mut self, key: &str) -> Option<ObjectChange<T>> {
         let (key, was) = self.items.remove_entry(key)?;
-        Some(Moved { key, was: Some(was), is: None })
+        Some(ObjectChange { key, was: Some(was), is: None })
     }
 
-    /// What the list did not bring went while nobody looked.
-    fn end_list(&mut self) -> Vec<Moved<T>> {
+    /// Ends a list: objects that it did not bring were deleted before it.
+    fn end_list(&mut self) -> Vec<ObjectChange<T>> {
         self.is_complete = true;
         let Some(listed) = self.listing.take() else { return Vec::new() };
         let gone: Vec<Key> =
@@ -125,49 +131,49 @@ mod tests {
         serde_json::from_value(json).expect("a node")
     }
 
-    fn names(shelf: &Store<Node>) -> Vec<&str> {
-        shelf.iter().map(|(key, _)| &**key).collect()
+    fn names(store: &Store<Node>) -> Vec<&str> {
+        store.iter().map(|(key, _)| &**key).collect()
     }
 
     #[test]
-    fn what_a_second_list_does_not_bring_is_gone() {
-        let mut shelf = Store::default();
-        shelf.take(Event::Init);
-        shelf.take(Event::InitApply(node("a")));
-        shelf.take(Event::InitApply(node("b")));
-        assert!(!shelf.is_complete());
-        assert!(shelf.take(Event::InitDone).is_empty());
-        assert!(shelf.is_complete());
-        shelf.take(Event::Apply(node("c")));
-        shelf.take(Event::Init);
-        assert_eq!(names(&shelf), ["a", "b", "c"]);
-        shelf.take(Event::InitApply(node("b")));
-        let gone = shelf.take(Event::InitDone);
+    fn object_missing_from_a_second_list_is_deleted() {
+        let mut store = Store::default();
+        store.apply(Event::Init);
+        store.apply(Event::InitApply(node("a")));
+        store.apply(Event::InitApply(node("b")));
+        assert!(!store.is_complete());
+        assert!(store.apply(Event::InitDone).is_empty());
+        assert!(store.is_complete());
+        store.apply(Event::Apply(node("c")));
+        store.apply(Event::Init);
+        assert_eq!(names(&store), ["a", "b", "c"]);
+        store.apply(Event::InitApply(node("b")));
+        let gone = store.apply(Event::InitDone);
         assert_eq!(gone.iter().map(|moved| &*moved.key).collect::<Vec<_>>(), ["a", "c"]);
-        assert_eq!(names(&shelf), ["b"]);
+        assert_eq!(names(&store), ["b"]);
     }
 
     #[test]
-    fn another_of_the_same_name_comes_after_the_first_has_gone() {
-        let is = |uid: &str| -> Node {
+    fn object_with_another_uid_is_a_deletion_and_a_creation() {
+        let with_uid = |uid: &str| -> Node {
             let json = serde_json::json!({"metadata": {"name": "a", "uid": uid}});
             serde_json::from_value(json).expect("a node")
         };
-        let mut shelf = Store::default();
-        shelf.take(Event::Apply(is("1")));
-        assert_eq!(shelf.take(Event::Apply(is("1"))).len(), 1);
-        shelf.take(Event::Init);
-        let moved = shelf.take(Event::InitApply(is("2")));
+        let mut store = Store::default();
+        store.apply(Event::Apply(with_uid("1")));
+        assert_eq!(store.apply(Event::Apply(with_uid("1"))).len(), 1);
+        store.apply(Event::Init);
+        let moved = store.apply(Event::InitApply(with_uid("2")));
         let sides: Vec<_> =
             moved.iter().map(|moved| (moved.was.is_some(), moved.is.is_some())).collect();
         assert_eq!(sides, [(true, false), (false, true)]);
-        assert!(shelf.take(Event::InitDone).is_empty());
-        assert_eq!(names(&shelf), ["a"]);
+        assert!(store.apply(Event::InitDone).is_empty());
+        assert_eq!(names(&store), ["a"]);
     }
 
     #[test]
-    fn the_end_of_what_was_never_seen_changes_nothing() {
-        let mut shelf = Store::default();
-        assert!(shelf.take(Event::Delete(node("a"))).is_empty());
+    fn deletion_of_an_unobserved_object_changes_nothing() {
+        let mut store = Store::default();
+        assert!(store.apply(Event::Delete(node("a"))).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Who is where: pods on their nodes, and pods that have a seat and are on their way to it.
+//! A view of the cluster for constraints: nodes, pods on their nodes, and pods that have a seat but are not bound yet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::host::Host;
 use crate::objects::node::Node;
 use crate::objects::pod::Pod;
 
-/// A pod that is somewhere.
+/// A pod that is on a node, or has a seat there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlacedPod<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) node: &'a Node,
-    /// What its own ties came to, when it is one of Muster's.
+    /// Its own resolved constraints, if it is a member of a gang.
     pub(crate) resolved: Option<&'a PodConstraints>,
 }
 
-/// A member of the gang whose ties are looked at.
+/// A member of the gang whose constraints are resolved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member<'a> {
     pub(crate) pod: &'a Pod,
-    /// Where it may run by what it says of nodes.
+    /// Its node selector, node affinity and tolerations.
     pub(crate) constraints: &'a Constraints,
 }
 
-/// Everybody else, and where they are.
+/// The nodes, and the placed pods of all other gangs and of other schedulers.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterView<'a> {
     pub(crate) nodes: Vec<&'a Node>,
@@ -40,7 +40,7 @@ pub(crate) struct ClusterView<'a> {
     pub(crate) namespace_labels: NamespaceLabels<'a>,
 }
 
-/// What tells a node's domain from others: its label, or its name.
+/// The topology domain of a node by a topology key: the label's value, or for the hostname key the node's name.
 pub(crate) fn domain<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     if key == HOSTNAME {
         return node.metadata.name.as_deref();
@@ -57,7 +57,7 @@ pub(crate) fn namespace(pod: &Pod) -> &str {
     pod.metadata.namespace.as_deref().unwrap_or("default")
 }
 
-/// Whether what a pod says of nodes holds for this one.
+/// Whether a node matches a pod's node selector and required node affinity.
 pub(crate) fn node_matches(constraints: &Constraints, node: &Node) -> bool {
     let holds = |term: &[muster_core::constraint::Requirement]| {
         term.iter().all(|one| one.holds(domain(node, &one.key)))
@@ -67,23 +67,23 @@ pub(crate) fn node_matches(constraints: &Constraints, node: &Node) -> bool {
 }
 
 impl Host {
-    /// Everybody but a gang, and where they are. With `with_anti_affinity`, only those pods that keep others away: all that matters to
-    /// who has no ties of its own.
-    pub(crate) fn cluster_view(&self, gang: &str, with_anti_affinity: bool) -> ClusterView<'_> {
+    /// The cluster as other gangs and pods occupy it. With `only_anti_affinity` only placed pods with required
+    /// anti-affinity, and no nodes: all that matters to a gang without constraints of its own.
+    pub(crate) fn cluster_view(&self, gang: &str, only_anti_affinity: bool) -> ClusterView<'_> {
         let mut cluster =
             ClusterView { namespace_labels: self.namespace_labels(), ..ClusterView::default() };
-        if !with_anti_affinity {
+        if !only_anti_affinity {
             cluster.nodes = self.cache.nodes.iter().map(|(_, node)| &**node).collect();
         }
-        cluster.pods = match with_anti_affinity {
+        cluster.pods = match only_anti_affinity {
             true => self.placed_pods(gang, self.cache.with_anti_affinity()),
             false => self.placed_pods(gang, self.cache.pods.iter()),
         };
         cluster
     }
 
-    /// Everybody but a gang that these are about, and where they are. Where they say by which label, nobody else is looked
-    /// at: most charts have wishes for every pod, and this must cost little.
+    /// The nodes, and the placed pods outside a gang that these selectors may match. Selectors by equal labels look
+    /// only at pods with those labels: most Helm charts have preferred terms for every pod, so this must be cheap.
     pub(crate) fn cluster_view_of<'a>(
         &'a self,
         gang: &str,
@@ -100,9 +100,10 @@ impl Host {
                 for (namespaces, match_labels) in narrow {
                     for namespace in namespaces {
                         let marked = |(key, value): (&String, &String)| {
-                            self.cache.marked(namespace, key, value)
+                            self.cache.pods_with_label(namespace, key, value)
                         };
-                        // The label that fewest have; none where one of them is nobody's.
+                        // Only the label with the fewest pods is looked up; no pod matches if one of the labels has
+                        // none.
                         let fewest: Option<Vec<_>> = match_labels.iter().map(marked).collect();
                         let fewest = fewest.into_iter().flatten().min_by_key(|keys| keys.len());
                         keys.extend(fewest.into_iter().flatten());
@@ -116,7 +117,7 @@ impl Host {
         ClusterView { nodes, pods, namespace_labels }
     }
 
-    /// Those of these pods that are somewhere, but for a gang's own.
+    /// Those of these pods that are placed, without a gang's own.
     fn placed_pods<'a>(
         &'a self,
         gang: &str,
@@ -125,7 +126,7 @@ impl Host {
         let mut placed_pods = Vec::new();
         for (key, pod) in pods {
             let group = self.gangs.gang_of(key);
-            if pod.is_over() || group.is_some_and(|(name, _)| **name == *gang) {
+            if pod.is_finished() || group.is_some_and(|(name, _)| **name == *gang) {
                 continue;
             }
             let resolved = group.and_then(|(_, group)| group.pod_constraints.get(key));
@@ -140,8 +141,8 @@ impl Host {
         placed_pods
     }
 
-    /// Where a pod goes that is nowhere yet. Which of a role's pods will be where is not known before they are told, so it
-    /// may be any node where its gang has a seat for one like it.
+    /// The nodes a pod may be bound to, if it is not bound yet. Which pod of a role gets which seat is not known before
+    /// seats are assigned, so these are all nodes where its gang has a seat of its role.
     fn expected_nodes<'a>(&'a self, gang: &str, group: &'a GangRecord, key: &str) -> Vec<&'a str> {
         if let Some(node) = group.assigned_nodes.get(key) {
             return vec![node];
@@ -156,6 +157,7 @@ impl Host {
         nodes
     }
 
+    /// The labels of each namespace in the cache.
     pub(crate) fn namespace_labels(&self) -> NamespaceLabels<'_> {
         static NONE: Labels = Labels::new();
         let shelf = self.sources.of(KindRole::Namespace).and_then(|of| self.cache.others.get(&of));
@@ -165,7 +167,7 @@ impl Host {
     }
 }
 
-/// Nodes and pods for tests, as short as tests want them.
+/// Nodes and pods for tests, in short notation.
 #[cfg(test)]
 pub(crate) mod fixtures {
     use serde_json::{Value, json};
@@ -198,7 +200,7 @@ pub(crate) mod fixtures {
         text.split_whitespace().map(one).collect()
     }
 
-    pub(crate) fn cluster<'a>(nodes: &'a [Node], pods: &'a [(Pod, Node)]) -> ClusterView<'a> {
+    pub(crate) fn cluster_view<'a>(nodes: &'a [Node], pods: &'a [(Pod, Node)]) -> ClusterView<'a> {
         ClusterView {
             nodes: nodes.iter().collect(),
             pods: pods.iter().map(|(pod, node)| PlacedPod { pod, node, resolved: None }).collect(),
@@ -206,7 +208,7 @@ pub(crate) mod fixtures {
         }
     }
 
-    /// What must hold of a node, as text.
+    /// Resolved constraints as text.
     pub(crate) fn text(resolved: &PodConstraints) -> String {
         let mut constraints = Constraints::default();
         let mut resolved = resolved.clone();
@@ -217,9 +219,9 @@ pub(crate) mod fixtures {
             both.map(|one| format!("{} {:?}", one.key, one.test).replace('"', "")).collect();
         all.extend(resolved.tokens.iter().map(|(kind, amount)| format!("{amount} of {kind}")));
         all.extend(near.map(|key| format!("near by {key}")));
-        all.extend(resolved.prefer.iter().map(|wish| {
-            let one = &wish.term[0];
-            format!("{} {} {:?}", wish.weight, one.key, one.test).replace('"', "")
+        all.extend(resolved.prefer.iter().map(|preference| {
+            let one = &preference.term[0];
+            format!("{} {} {:?}", preference.weight, one.key, one.test).replace('"', "")
         }));
         let spread = resolved.spread.iter();
         all.extend(spread.map(|one| format!("spread over {} with {}", one.over, one.among)));

@@ -1,14 +1,15 @@
-//! Ports of the node: two pods cannot have the same one, on the same address or on all of them.
+//! Host ports: two pods on one node cannot have the same host port and protocol on the same address, or on all
+//! addresses.
 
 use muster_api::pod::{HostPort, PodSpec};
 
-use crate::constraints::tokens::{TokenKind, WHOLE};
+use crate::constraints::tokens::{TOKENS_PER_NODE, TokenKind};
 
-/// The address that stands for all of them.
+/// The host IP that stands for all addresses of the node.
 const ALL_ADDRESSES: &str = "0.0.0.0";
 
-/// The tokens that a pod's ports take. Who takes a port on all addresses takes all of it; who takes it on one takes all
-/// of that address, and a little of the port, so that the two do not meet.
+/// The tokens that a pod's host ports take. A host port on all addresses takes all of the port's token; one on a single
+/// address takes all of that address' token and one unit of the port's, so that the two never share a node.
 pub(crate) fn tokens(spec: &PodSpec) -> Vec<(TokenKind, u64)> {
     let mut tokens = Vec::new();
     for HostPort { port, protocol, ip } in spec.host_ports() {
@@ -18,10 +19,10 @@ pub(crate) fn tokens(spec: &PodSpec) -> Vec<(TokenKind, u64)> {
             ip: ip.map(str::to_owned),
         };
         if ip == ALL_ADDRESSES {
-            tokens.push((of(None), WHOLE));
+            tokens.push((of(None), TOKENS_PER_NODE));
         } else {
             tokens.push((of(None), 1));
-            tokens.push((of(Some(ip)), WHOLE));
+            tokens.push((of(Some(ip)), TOKENS_PER_NODE));
         }
     }
     tokens
@@ -46,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn two_pods_share_a_node_exactly_when_none_of_their_ports_clash() {
+    fn two_pods_share_a_node_exactly_when_no_host_ports_conflict() {
         let all = [
             ports(&[]),
             ports(&[(80, "TCP", "")]),
@@ -61,9 +62,11 @@ mod tests {
                 for (kind, amount) in tokens(a).into_iter().chain(tokens(b)) {
                     *sums.entry(kind).or_default() += amount;
                 }
-                let fits = sums.values().all(|sum| *sum <= WHOLE);
-                let clash =
-                    a.host_ports().iter().any(|a| b.host_ports().iter().any(|b| a.clashes(b)));
+                let fits = sums.values().all(|sum| *sum <= TOKENS_PER_NODE);
+                let clash = a
+                    .host_ports()
+                    .iter()
+                    .any(|a| b.host_ports().iter().any(|b| a.conflicts_with(b)));
                 assert_eq!(fits, !clash, "{at} and {other}");
             }
         }

@@ -1,30 +1,30 @@
-//! Which changes may mean something to those who have ties.
+//! Decides which changes of pods, nodes and volumes invalidate the resolved constraints of waiting gangs.
 
 use kube::api::DynamicObject;
 
 use crate::cache::kinds::KindRole;
-use crate::cache::store::{Key, Moved};
+use crate::cache::store::{Key, ObjectChange};
 use crate::constraints::volumes::index::hostname;
 use crate::host::Host;
 use crate::objects::node::Node;
 use crate::objects::pod::Pod;
 
 impl Host {
-    /// A pod counts when it is somewhere: where it is, what it is called, whom it minds.
-    pub(crate) fn pod_may_invalidate(&mut self, moved: &Moved<Pod>) {
+    /// A pod matters while it is on a node: by its node, its labels, and whether it is being deleted.
+    pub(crate) fn pod_may_invalidate(&mut self, moved: &ObjectChange<Pod>) {
         let counts = |pod: &Pod| {
             let labels = pod.metadata.labels.clone();
             pod.node()
-                .filter(|_| !pod.is_over())
-                .map(|node| (node.to_owned(), labels, pod.is_leaving()))
+                .filter(|_| !pod.is_finished())
+                .map(|node| (node.to_owned(), labels, pod.is_terminating()))
         };
         if moved.was.as_deref().and_then(counts) != moved.is.as_deref().and_then(counts) {
             self.constraints.invalidate();
         }
     }
 
-    /// A node counts by its labels and taints, and by whether it is there.
-    pub(crate) fn node_may_invalidate(&mut self, moved: &Moved<Node>) {
+    /// A node matters by its labels and taints, and by whether it exists and is ready.
+    pub(crate) fn node_may_invalidate(&mut self, moved: &ObjectChange<Node>) {
         let counts =
             |node: &Node| (node.metadata.labels.clone(), node.spec.taints.clone(), node.is_ready());
         if moved.was.as_deref().map(counts) != moved.is.as_deref().map(counts) {
@@ -32,8 +32,8 @@ impl Host {
         }
     }
 
-    /// A volume counts wherever it can be reached, and on the node where it is alone.
-    pub(crate) fn observe_volume(&mut self, moved: &Moved<DynamicObject>) {
+    /// A volume matters to every gang that could use it; a node-local one also changes the tokens of its node.
+    pub(crate) fn observe_volume(&mut self, moved: &ObjectChange<DynamicObject>) {
         let hostnames = self.constraints.volumes.update(moved);
         self.constraints.invalidate();
         self.recheck_volume_binding();
@@ -45,20 +45,20 @@ impl Host {
         self.dirty.nodes.extend(nodes);
     }
 
-    /// What a node can attach counts with what is attached there.
-    pub(crate) fn observe_attach_limits(&mut self, moved: &Moved<DynamicObject>) {
+    /// A changed attach limit of a node changes its tokens.
+    pub(crate) fn observe_attach_limits(&mut self, moved: &ObjectChange<DynamicObject>) {
         if self.constraints.attach_limits.update(&moved.key, moved.is.as_deref()) {
             self.constraints.invalidate();
             self.dirty.nodes.insert(moved.key.clone());
         }
     }
 
-    /// Takes in all volumes, and all that nodes can attach, as they are.
+    /// Loads all volumes and all attach limits from the cache, after a restart.
     pub(crate) fn load_volumes(&mut self) {
-        for moved in self.all_of(KindRole::Volume) {
+        for moved in self.all_objects(KindRole::Volume) {
             self.constraints.volumes.update(&moved);
         }
-        for moved in self.all_of(KindRole::CsiNode) {
+        for moved in self.all_objects(KindRole::CsiNode) {
             self.constraints.attach_limits.update(&moved.key, moved.is.as_deref());
         }
     }

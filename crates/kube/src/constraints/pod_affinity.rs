@@ -1,4 +1,4 @@
-//! Required affinity: where those pods are that it must be near.
+//! Required pod affinity: restricts a member to the topology domains of the pods it must be near.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,8 +7,9 @@ use crate::constraints::cluster_view::{ClusterView, Member, domain, labels, name
 use crate::constraints::pod_constraints::PodConstraints;
 use crate::constraints::selector::PodSelector;
 
-/// Puts a member near those it must be near. Where there are none yet, the first of a kind may begin anywhere, as long as
-/// they are those it waits for: members of a gang begin together, and so in one place.
+/// Restricts a member to domains that have pods which its required affinity terms match. When no such pod is placed
+/// yet, and the terms match members of the gang itself, they may start in any domain that has the label: all of them in
+/// one domain, because members of a gang start together.
 pub(crate) fn require_affinity(
     member: &Member<'_>,
     gang: &[Member<'_>],
@@ -25,9 +26,9 @@ pub(crate) fn require_affinity(
     let selectors: Option<Vec<PodSelector>> =
         terms.iter().map(|term| PodSelector::of_term(term, here, own)).collect();
     let Some(selectors) = selectors else {
-        return resolved.wait_because("must be near pods that it does not name".to_owned());
+        return resolved.wait_because("required pod affinity has no label selector".to_owned());
     };
-    // Who counts is meant by every term, not by one each: so it is in Kubernetes.
+    // A pod counts only if every term matches it, as in Kubernetes.
     let matches = |pod: &crate::objects::pod::Pod| {
         selectors.iter().all(|selector| {
             selector.matches(namespace(pod), labels(pod), &cluster.namespace_labels)
@@ -47,7 +48,7 @@ pub(crate) fn require_affinity(
             }
         } else {
             resolved
-                .wait_because(format!("must be near {selector} by {key}, and none is anywhere"));
+                .wait_because(format!("required pod affinity by {key}: no {selector} are placed"));
         }
     }
 }
@@ -61,12 +62,12 @@ mod tests {
     use crate::constraints::pod_affinity::*;
 
     #[test]
-    fn members_go_where_those_are_that_they_must_be_near() {
+    fn required_affinity_restricts_members_to_domains_of_matching_pods() {
         let nodes = [node("a", "1"), node("b", "2"), node("c", "2"), node("d", "")];
         let zone =
             json!([{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}]);
         let host = json!([{"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}]);
-        // The terms, whose they are, how many of them there are, who is where, and what comes of it.
+        // The terms, the app of the members, how many members, the placed pods, and the outcome.
         let cases = [
             (&zone, "db", 1, "web@b web@c db@a", "zone In([2])"),
             (&host, "db", 1, "web@b web@c db@a", "kubernetes.io/hostname In([b, c])"),
@@ -75,15 +76,15 @@ mod tests {
                 "db",
                 1,
                 "db@a",
-                "waits: must be near pods with app=web in here by zone, and none is anywhere",
+                "waits: required pod affinity by zone: no pods with app=web in here are placed",
             ),
-            // On a node without the label, they are in no zone.
+            // A pod on a node without the label is in no zone.
             (
                 &zone,
                 "db",
                 1,
                 "web@d",
-                "waits: must be near pods with app=web in here by zone, and none is anywhere",
+                "waits: required pod affinity by zone: no pods with app=web in here are placed",
             ),
             (&zone, "web", 1, "", "zone Exists"),
             (&zone, "web", 3, "", "zone Exists; near by zone"),

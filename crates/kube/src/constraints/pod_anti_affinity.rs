@@ -1,26 +1,31 @@
-//! Required anti-affinity, both ways: whom a member must not meet, and who must not meet it.
+//! Required pod anti-affinity, in both directions: pods that a member's terms match, and pods whose terms match the
+//! member.
+//!
+//! By hostname, anti-affinity within and among gangs is a token; any other is a requirement to avoid the domains of the
+//! placed pods concerned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use muster_api::pod::PodTerm;
+use muster_api::pod::PodAffinityTerm;
 use muster_core::topology::HOSTNAME;
 
 use crate::constraints::cluster_view::{ClusterView, Member, domain, labels, namespace};
 use crate::constraints::pod_constraints::PodConstraints;
 use crate::constraints::selector::{NamespaceLabels, PodSelector};
-use crate::constraints::tokens::{TokenKind, WHOLE};
+use crate::constraints::tokens::{TOKENS_PER_NODE, TokenKind};
 use crate::objects::pod::Pod;
 
-/// What a pod must not meet.
-pub(crate) fn required_terms(pod: &Pod) -> &[PodTerm] {
+/// The required anti-affinity terms of a pod.
+pub(crate) fn required_terms(pod: &Pod) -> &[PodAffinityTerm] {
     let anti_affinity =
         pod.spec.affinity.as_ref().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
     anti_affinity.map_or(&[], |anti_affinity| &anti_affinity.required)
 }
 
 fn term_selectors(pod: &Pod) -> impl Iterator<Item = (&str, PodSelector)> {
-    let with_key = |term: &'_ PodTerm| PodSelector::of_term(term, namespace(pod), labels(pod));
+    let with_key =
+        |term: &'_ PodAffinityTerm| PodSelector::of_term(term, namespace(pod), labels(pod));
     required_terms(pod)
         .iter()
         .filter_map(move |term| Some((term.topology_key.as_str(), with_key(term)?)))
@@ -30,8 +35,9 @@ fn matches(selector: &PodSelector, pod: &Pod, namespace_labels: &NamespaceLabels
     selector.matches(namespace(pod), labels(pod), namespace_labels)
 }
 
-/// Tokens that keep pods off one node: of those who would not meet their like, or others of their gang. They hold among
-/// all gangs, whenever these start. A member that minds takes all of the token, one that is minded a little of it.
+/// Takes the tokens that keep pods off one node: for terms by hostname that match the pod itself or members of its
+/// gang. They hold among all gangs, whenever these start. A member with such a term takes all of the token, a member
+/// that the term matches one unit of it.
 pub(crate) fn take_tokens(
     member: &Member<'_>,
     gang: &[Member<'_>],
@@ -40,7 +46,7 @@ pub(crate) fn take_tokens(
 ) {
     for (_, selector) in term_selectors(member.pod).filter(|(key, _)| *key == HOSTNAME) {
         if gang.iter().any(|other| matches(&selector, other.pod, namespace_labels)) {
-            resolved.take_token(TokenKind::AntiAffinity(selector.to_string()), WHOLE);
+            resolved.take_token(TokenKind::AntiAffinity(selector.to_string()), TOKENS_PER_NODE);
         }
     }
     for other in gang.iter().filter(|other| !std::ptr::eq(other.pod, member.pod)) {
@@ -52,8 +58,9 @@ pub(crate) fn take_tokens(
     }
 }
 
-/// Keeps a member away from those it must not meet and those who must not meet it, where tokens do not. Says which label
-/// the members of the gang must be dealt out over, one each.
+/// Excludes the domains of placed pods that a member's terms match, or whose terms match the member, where tokens do
+/// not already keep them apart. Returns the topology keys over whose domains the members must be distributed, one per
+/// domain.
 pub(crate) fn require_anti_affinity(
     member: &Member<'_>,
     gang: &[Member<'_>],
@@ -62,7 +69,7 @@ pub(crate) fn require_anti_affinity(
 ) -> BTreeSet<Arc<str>> {
     let mut closed: BTreeMap<&str, BTreeSet<Arc<str>>> = BTreeMap::new();
     let mut one_per_domain = BTreeSet::new();
-    // Who holds the same token is kept away by it.
+    // Pods that hold the same token are kept apart by it.
     let same = |key: &str,
                 selector: &PodSelector,
                 other: Option<&PodConstraints>,
@@ -95,7 +102,7 @@ pub(crate) fn require_anti_affinity(
             one_per_domain.insert(Arc::from(key));
         } else {
             resolved.wait_because(format!(
-                "members must not meet {selector} of the same gang by {key}, which is not understood"
+                "anti-affinity by {key} to {selector} of the same gang is not supported"
             ));
         }
     }
@@ -128,26 +135,26 @@ mod tests {
     }
 
     #[test]
-    fn nobody_meets_whom_it_must_not() {
+    fn required_anti_affinity_excludes_domains_in_both_directions() {
         let nodes = [node("a", "1"), node("b", "2"), node("c", "2"), node("d", "")];
         let (host, none) = (HOSTNAME, json!({}));
         let apart = "a node without pods with app=db in here";
-        // The members (app and what they mind), who is where and what they mind, and what comes of the first member.
+        // The members (app and spec), the placed pods and their spec, and the outcome for the first member.
         type Case<'a> = (&'a [(&'a str, Value)], (&'a str, Value), String);
         let cases: [Case<'_>; 8] = [
             (&[("db", anti_affinity_to("web", host))], ("web@b web@d", none.clone()), format!("{host} NotIn([b, d])")),
             (&[("db", anti_affinity_to("web", "zone"))], ("web@b web@d", none.clone()), "zone NotIn([2])".to_owned()),
             (&[("db", anti_affinity_to("web", "zone"))], ("cache@b", none.clone()), String::new()),
-            // The other way round.
+            // The other direction: the terms of placed pods match the member.
             (&[("db", none.clone())], ("web@b", anti_affinity_to("db", "zone")), "zone NotIn([2])".to_owned()),
             (&[("db", none.clone())], ("web@b", anti_affinity_to("other", "zone")), String::new()),
-            // Its like, which others may be that have no token.
+            // Pods of its own app, some of which hold no token.
             (
                 &[("db", anti_affinity_to("db", host))],
                 ("db@b", none.clone()),
                 format!("{host} NotIn([b]); 1000000 of {apart}"),
             ),
-            // One that minds others of its gang, and one that is minded.
+            // Anti-affinity to another member of the gang: by hostname a token, by a wider key unsupported.
             (
                 &[("web", none.clone()), ("db", anti_affinity_to("web", host))],
                 ("", none.clone()),
@@ -156,7 +163,7 @@ mod tests {
             (
                 &[("db", anti_affinity_to("web", "zone")), ("web", none.clone())],
                 ("", none.clone()),
-                "waits: members must not meet pods with app=web in here of the same gang by zone, which is not understood"
+                "waits: anti-affinity by zone to pods with app=web in here of the same gang is not supported"
                     .to_owned(),
             ),
         ];
@@ -175,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_the_same_token_is_kept_away_by_it_alone() {
+    fn pods_with_the_same_token_are_kept_apart_by_the_token_alone() {
         let nodes = [node("a", "1"), node("b", "2")];
         let one = pod("db", &anti_affinity_to("db", HOSTNAME));
         let constraints = Constraints::default();

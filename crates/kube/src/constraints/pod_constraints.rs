@@ -1,4 +1,4 @@
-//! What the ties of one pod come to.
+//! The resolved constraints of one pod: tokens, node requirements, preferences, and the reason to wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,64 +10,65 @@ use muster_core::topology::HOSTNAME;
 use crate::constraints::tokens::TokenKind;
 use crate::constraints::volumes::volume::ClaimRequirements;
 
-/// Alternatives that one pod's volumes and its own affinity may multiply to; more is nobody's intention.
+/// Alternative node terms that one pod's volumes and its own node affinity may multiply to; more is surely unintended.
 const ALTERNATIVES_MAX: usize = 256;
-/// A label that must have one of no values: nowhere.
+/// A label that must have one of no values, which no node satisfies.
 const NO_NODE_LABEL: &str = "muster.sh/nowhere";
 
-/// Volumes of one pod that one driver attaches, by their claims.
+/// Volumes of one pod that one CSI driver attaches, by their claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AttachedVolumes {
-    /// Nobody else uses them.
+    /// No other pod uses them.
     pub(crate) own: BTreeSet<String>,
-    /// Others use them too: on one node they count once.
+    /// Other pods use them too: on one node they count once.
     pub(crate) shared: BTreeSet<String>,
 }
 
-/// What the ties of one pod come to, in words the planner knows.
+/// The resolved constraints of one pod, in the terms of the planner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PodConstraints {
-    /// What it takes of tokens.
+    /// The tokens it takes.
     pub(crate) tokens: BTreeMap<TokenKind, u64>,
-    /// What must hold of its node.
+    /// Requirements on its node.
     all: Term,
-    /// Of each of these, one must hold.
+    /// Lists of alternatives, of each of which one must hold.
     any: Vec<Vec<Term>>,
-    /// The whole gang must be where this label has one value.
+    /// The whole gang must be in one domain of this topology key.
     pub(crate) required_closeness: Option<Arc<str>>,
-    /// Whether its place was chosen among several that would do, so that not every member is like it.
+    /// The topology key over whose domains members were distributed, if so: other members then have other domains.
     pub(crate) distributed_over: Option<Arc<str>>,
-    /// Its claims that are given a volume of its node when it has one, and what they ask for.
+    /// Its claims that get a static volume of its node once that is known, and what they request.
     pub(crate) static_claims: BTreeMap<String, ClaimRequirements>,
-    /// Its claims that were dealt a volume, and which.
+    /// Its claims that were assigned a static volume before placement, and which.
     pub(crate) assigned_volumes: BTreeMap<String, Arc<str>>,
-    /// Its volumes that are attached to its node, by driver.
+    /// Its volumes that are attached to its node, by CSI driver.
     pub(crate) attached_volumes: BTreeMap<Arc<str>, AttachedVolumes>,
-    /// By this label it is only right where all members start.
+    /// A topology key by which the constraints are right only if all members start.
     pub(crate) needs_all_members: Option<Arc<str>>,
-    /// Why it cannot go anywhere now.
+    /// Why no node will do now.
     pub(crate) wait_reason: Option<String>,
-    /// What should hold of its node.
+    /// Preferences about its node.
     pub(crate) prefer: Vec<Preference>,
-    /// What it should be spread over.
+    /// What the planner should spread it over.
     pub(crate) spread: Vec<Spread>,
-    /// The whole gang should be where this label has one value.
+    /// The whole gang should be in one domain of this topology key.
     pub(crate) preferred_closeness: Option<Arc<str>>,
 }
 
 impl PodConstraints {
+    /// Takes an amount of a token, unless it takes more of it already.
     pub(crate) fn take_token(&mut self, kind: TokenKind, amount: u64) {
         let taken = self.tokens.entry(kind).or_default();
         *taken = amount.max(*taken);
     }
 
-    /// Only where the label has one of these values.
+    /// Requires that the label has one of these values.
     pub(crate) fn require_in(&mut self, key: &str, values: BTreeSet<Arc<str>>) {
         self.all
             .push(Requirement { key: key.into(), test: Test::In(values.into_iter().collect()) });
     }
 
-    /// Not where the label has one of these values.
+    /// Requires that the label has none of these values.
     pub(crate) fn require_not_in(&mut self, key: &str, values: BTreeSet<Arc<str>>) {
         if !values.is_empty() {
             let test = Test::NotIn(values.into_iter().collect());
@@ -75,24 +76,24 @@ impl PodConstraints {
         }
     }
 
-    /// Only where the label is. Every node has a name, also those that are still to come.
+    /// Requires the label. Every node has a hostname, also nodes that do not exist yet.
     pub(crate) fn require_label(&mut self, key: &str) {
         if key != HOSTNAME {
             self.all.push(Requirement { key: key.into(), test: Test::Exists });
         }
     }
 
-    /// Only where one of these holds.
+    /// Requires one of these terms.
     pub(crate) fn require_any(&mut self, terms: Vec<Term>) {
         self.any.push(terms);
     }
 
-    /// It cannot go anywhere now. The first reason is the one that is told.
+    /// No node will do now. The first reason is the one reported.
     pub(crate) fn wait_because(&mut self, why: String) {
         self.wait_reason.get_or_insert(why);
     }
 
-    /// Whether what must hold comes to the same whoever else is where.
+    /// Whether its requirements do not depend on where other pods are.
     pub(crate) fn is_fixed(&self) -> bool {
         self.all.is_empty()
             && self.any.is_empty()
@@ -103,14 +104,14 @@ impl PodConstraints {
             && self.assigned_volumes.is_empty()
     }
 
-    /// Whether it has volumes that are looked for, or counted.
+    /// Whether it has volumes that are to be found or counted.
     pub(crate) fn uses_volumes(&self) -> bool {
         !self.static_claims.is_empty()
             || !self.assigned_volumes.is_empty()
             || !self.attached_volumes.is_empty()
     }
 
-    /// Adds what must hold to what the pod itself says.
+    /// Adds its requirements to the pod's own node constraints.
     pub(crate) fn apply_to(&mut self, constraints: &mut Constraints) {
         constraints.all.extend(self.all.iter().cloned());
         for terms in &self.any {
@@ -129,31 +130,31 @@ impl PodConstraints {
         }
     }
 
-    /// Takes over what another has come to wish.
+    /// Copies the preferences of another.
     pub(crate) fn set_preferences(&mut self, other: &PodConstraints) {
         self.prefer.clone_from(&other.prefer);
         self.spread.clone_from(&other.spread);
         self.preferred_closeness.clone_from(&other.preferred_closeness);
     }
 
-    /// Adds what should hold to a role of members like it. Members that differ in nothing but this play one role.
+    /// Adds its preferences to the role of its members. Members that differ in preferences only have one role.
     pub(crate) fn apply_preferences_to(&self, role: &mut RoleSpec) {
         role.constraints.prefer.extend(self.prefer.iter().cloned());
         role.spread.clone_from(&self.spread);
     }
 
-    /// Why it cannot go anywhere now.
+    /// Why no node will do now.
     pub(crate) fn wait_reason(&self) -> Option<&str> {
         self.wait_reason.as_deref()
     }
 }
 
-/// Asks for what no node has: who waits stays in line, and gets nothing.
+/// Requires what no node has: the gang stays queued and is placed nowhere.
 pub(crate) fn match_no_node(constraints: &mut Constraints) {
     constraints.all.push(Requirement { key: NO_NODE_LABEL.into(), test: Test::In(Vec::new()) });
 }
 
-/// Every pair of one of these and one of those.
+/// Every pair of a term of one list and a term of the other.
 fn both(these: &[Term], those: &[Term]) -> Vec<Term> {
     let pairs = these.iter().flat_map(|this| those.iter().map(move |that| (this, that)));
     pairs.map(|(this, that)| this.iter().chain(that).cloned().collect()).collect()
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn alternatives_are_paired_and_who_waits_goes_nowhere() {
+    fn alternatives_multiply_and_a_wait_reason_matches_no_node() {
         let own = vec![vec![is("gpu", "a")], vec![is("gpu", "b")]];
         let mut constraints = Constraints { any: own, ..Constraints::default() };
         let mut resolved = PodConstraints::default();

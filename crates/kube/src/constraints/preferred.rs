@@ -1,18 +1,18 @@
-//! What pods wish of their neighbours and need not have: preferred affinity and anti-affinity, and spreading that is
-//! scheduled anyway.
+//! Preferred pod affinity, preferred anti-affinity, and topology spread with `ScheduleAnyway`, as preferences of the
+//! planner.
 //!
-//! Wishes go three ways. Being near, or away from, pods that are somewhere becomes weighted preferences over node labels.
-//! Keeping off pods of the same kind, in this gang or another, becomes a word that the planner counts itself, so that many
-//! that come at once are spread although none of them is anywhere yet. And being near members of the own gang becomes its
-//! closeness.
+//! There are three translations. Affinity and anti-affinity to placed pods become weighted preferences over node
+//! labels. Anti-affinity to, or spread among, pods that the selector matches like the pod itself, in this gang or
+//! another, becomes a spread that the planner counts, so that many pods that come at once are spread although none of
+//! them is placed yet. And affinity to members of the same gang becomes the gang's closeness.
 //!
-//! Deliberately not here: what pods that are somewhere wish of those to come. And nothing here is looked at whenever
-//! somebody moves: wishes are resolved when a gang is gathered, and once more before it is admitted.
+//! Deliberately not here: preferred terms of placed pods towards pods to come. And preferences are not resolved again
+//! at every change of other pods: only when a gang is built, and once more before it is admitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use muster_api::pod::{PodAffinity, SpreadConstraint};
+use muster_api::pod::{PodAffinity, TopologySpreadConstraint};
 use muster_core::constraint::{Constraints, Preference, Requirement, Test};
 use muster_core::gang::{GangSpec, Spread};
 use muster_core::topology::Levels;
@@ -24,12 +24,12 @@ use crate::constraints::pod_constraints::PodConstraints;
 use crate::constraints::selector::{NamespaceLabels, PodSelector};
 use crate::objects::pod::Pod;
 
-/// How finely it counts that there are more pods in one domain than in another.
+/// Into how many steps a weight is divided by the number of pods in a domain.
 const WEIGHT_STEPS: u32 = 4;
-/// What spreading counts where a pod has no wishes about nodes to weigh it against.
+/// The weight of a spread rule where a pod has no preferred node affinity to weigh it against.
 const DEFAULT_SPREAD_WEIGHT: u8 = 100;
 
-/// What a wish is about.
+/// What a preferred term asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PreferredRule {
     Affinity,
@@ -37,20 +37,20 @@ enum PreferredRule {
     TopologySpread,
 }
 
-/// One wish of a pod.
+/// One preferred term, or soft spread rule, of a pod.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PreferredTerm {
     rule: PreferredRule,
     key: Arc<str>,
     weight: u8,
-    /// Whom it is about.
+    /// The pods it is about.
     pub(crate) selector: PodSelector,
-    /// Whether that is itself as well.
+    /// Whether the selector matches the pod itself.
     matches_itself: bool,
 }
 
 impl PreferredTerm {
-    /// How the planner is told to spread pods, if it can.
+    /// The spread that the planner counts, if it can.
     fn spread(&self, levels: &Levels) -> Option<Spread> {
         let spreads = self.matches_itself
             && self.rule != PreferredRule::Affinity
@@ -59,13 +59,13 @@ impl PreferredTerm {
     }
 }
 
-/// What should be kept and need not.
-fn soft_spread_rules(pod: &Pod) -> impl Iterator<Item = &SpreadConstraint> {
+/// The spread rules of a pod with `ScheduleAnyway`.
+fn soft_spread_rules(pod: &Pod) -> impl Iterator<Item = &TopologySpreadConstraint> {
     let rules = pod.spec.topology_spread_constraints.iter();
     rules.filter(|rule| rule.when_unsatisfiable == "ScheduleAnyway")
 }
 
-/// Whether a pod has wishes about its neighbours.
+/// Whether a pod has preferred inter-pod terms or soft spread rules.
 pub(crate) fn has_preferred_terms(pod: &Pod) -> bool {
     let affinity = pod.spec.affinity.as_ref();
     let sides = |of: fn(&muster_api::pod::Affinity) -> Option<&PodAffinity>| {
@@ -76,7 +76,7 @@ pub(crate) fn has_preferred_terms(pod: &Pod) -> bool {
         || soft_spread_rules(pod).next().is_some()
 }
 
-/// The wishes of a pod, whoever else is where.
+/// The preferred terms of a pod, wherever other pods are.
 pub(crate) fn preferred_terms(
     member: &Member<'_>,
     namespace_labels: &NamespaceLabels<'_>,
@@ -104,7 +104,7 @@ pub(crate) fn preferred_terms(
             add(rule, &term.topology_key, weight, PodSelector::of_term(term, here, own));
         }
     }
-    // As much as all that it wishes of nodes: so it is in Kubernetes.
+    // Spread weighs as much as all preferred node affinity together, as in Kubernetes.
     let nodes = &member.constraints.prefer;
     let of_nodes = nodes.iter().fold(0u8, |sum, one| sum.saturating_add(one.weight)).min(100);
     let weight = if of_nodes == 0 { DEFAULT_SPREAD_WEIGHT } else { of_nodes };
@@ -119,7 +119,7 @@ pub(crate) fn preferred_terms(
     all
 }
 
-/// The words in which members should be spread, whoever else is where.
+/// Adds the spreads that the planner counts, wherever other pods are.
 pub(crate) fn add_spread(terms: &[PreferredTerm], levels: &Levels, resolved: &mut PodConstraints) {
     for spread in terms.iter().filter_map(|one| one.spread(levels)) {
         if !resolved.spread.contains(&spread) {
@@ -128,7 +128,7 @@ pub(crate) fn add_spread(terms: &[PreferredTerm], levels: &Levels, resolved: &mu
     }
 }
 
-/// What a member's wishes come to now.
+/// Adds a member's preferences as they resolve now.
 pub(crate) fn add_preferences(
     terms: &[PreferredTerm],
     member: &Member<'_>,
@@ -142,15 +142,16 @@ pub(crate) fn add_preferences(
             one.selector.matches(namespace(pod), labels(pod), &cluster.namespace_labels)
         };
         let spread = one.spread(levels);
-        // Whom the planner counts is not counted here.
+        // Pods that the planner counts are not counted here.
         let counted = |other: Option<&PodConstraints>| {
             let says_so = |spread| other.is_some_and(|other| other.spread.contains(spread));
             spread.as_ref().is_some_and(says_so)
         };
         let theirs =
             cluster.pods.iter().filter(|other| matches(other.pod) && !counted(other.resolved));
-        let theirs = theirs
-            .filter(|other| one.rule != PreferredRule::TopologySpread || !other.pod.is_leaving());
+        let theirs = theirs.filter(|other| {
+            one.rule != PreferredRule::TopologySpread || !other.pod.is_terminating()
+        });
         let mut pods_by_domain: BTreeMap<Arc<str>, u32> = BTreeMap::new();
         for name in theirs.filter_map(|other| domain(other.node, &one.key)) {
             *pods_by_domain.entry(name.into()).or_default() += 1;
@@ -168,7 +169,8 @@ pub(crate) fn add_preferences(
     }
 }
 
-/// Takes from each domain what even the emptiest has that the member could use: it tells none from another.
+/// Subtracts from each domain the count of the emptiest domain that the member could use: it makes no difference
+/// between them.
 fn subtract_emptiest(
     pods_by_domain: &mut BTreeMap<Arc<str>, u32>,
     key: &str,
@@ -178,26 +180,33 @@ fn subtract_emptiest(
     if pods_by_domain.is_empty() {
         return;
     }
-    let open = cluster.nodes.iter().filter(|node| node_matches(constraints, node));
-    let open: BTreeSet<&str> = open.filter_map(|node| domain(node, key)).collect();
-    let least =
-        open.iter().map(|name| pods_by_domain.get(*name).copied().unwrap_or(0)).min().unwrap_or(0);
+    let eligible = cluster.nodes.iter().filter(|node| node_matches(constraints, node));
+    let eligible: BTreeSet<&str> = eligible.filter_map(|node| domain(node, key)).collect();
+    let least = eligible
+        .iter()
+        .map(|name| pods_by_domain.get(*name).copied().unwrap_or(0))
+        .min()
+        .unwrap_or(0);
     pods_by_domain.retain(|_, count| {
         *count -= least.min(*count);
         *count > 0
     });
 }
 
-/// A wish about domains with so many pods in each: the fullest counts all of its weight, others their part of it.
-fn preferences(pods_by_domain: &BTreeMap<Arc<str>, u32>, terms: &PreferredTerm) -> Vec<Preference> {
+/// Preferences of a term about domains with these numbers of pods: the fullest counts the whole weight, others their
+/// part of it.
+fn preferences(
+    pods_by_domain: &BTreeMap<Arc<str>, u32>,
+    preferred: &PreferredTerm,
+) -> Vec<Preference> {
     let Some(most) = pods_by_domain.values().copied().max() else { return Vec::new() };
-    let steps = WEIGHT_STEPS.min(terms.weight.into());
+    let steps = WEIGHT_STEPS.min(preferred.weight.into());
     let mut all: Vec<(u8, Vec<Arc<str>>)> = Vec::new();
     for step in 1..=steps {
         let is_so_full = |count: &u32| (steps * count).div_ceil(most) >= step;
         let full = pods_by_domain.iter().filter(|(_, count)| is_so_full(count));
         let full: Vec<Arc<str>> = full.map(|(name, _)| name.clone()).collect();
-        let part = |step: u32| u32::from(terms.weight) * step / steps;
+        let part = |step: u32| u32::from(preferred.weight) * step / steps;
         let weight = (part(step) - part(step - 1)) as u8;
         match all.last_mut() {
             Some((sum, same)) if *same == full => *sum += weight,
@@ -205,17 +214,17 @@ fn preferences(pods_by_domain: &BTreeMap<Arc<str>, u32>, terms: &PreferredTerm) 
         }
     }
     let term = |values| {
-        let test = if terms.rule == PreferredRule::Affinity {
+        let test = if preferred.rule == PreferredRule::Affinity {
             Test::In(values)
         } else {
             Test::NotIn(values)
         };
-        vec![Requirement { key: terms.key.clone(), test }]
+        vec![Requirement { key: preferred.key.clone(), test }]
     };
     all.into_iter().map(|(weight, full)| Preference { weight, term: term(full) }).collect()
 }
 
-/// Whether two gangs differ in nothing but what they wish.
+/// Whether two gangs differ in nothing but preferences.
 pub(crate) fn differ_only_in_preferences(one: &GangSpec, other: &GangSpec) -> bool {
     let without = |spec: &GangSpec| {
         let mut spec = spec.clone();
@@ -239,7 +248,7 @@ mod tests {
 
     const ZONE: &str = "zone";
 
-    /// Zones by the label that nodes of tests have.
+    /// Zones by the label of the tests' nodes.
     fn levels() -> Levels {
         Levels(vec![muster_core::topology::LevelSpec { name: ZONE.into(), label: ZONE.into() }])
     }
@@ -277,9 +286,9 @@ mod tests {
     }
 
     #[test]
-    fn wishes_become_preferences_words_and_closeness() {
+    fn preferred_terms_become_preferences_spreads_and_closeness() {
         let host = HOSTNAME;
-        // Whose wishes, how many members, who is where, and what comes of it.
+        // The app, its terms, how many members, the placed pods, and the outcome.
         let cases: [(&str, Value, usize, &str, &str); 17] = [
             ("db", json!({}), 2, "web@a", ""),
             ("db", affinity(50, "web", ZONE), 1, "web@b web@d", "50 zone In([2])"),
@@ -299,7 +308,7 @@ mod tests {
                 "web@a web@b web@b web@c",
                 "40 zone In([1, 2]); 40 zone In([2])",
             ),
-            // What weighs little has few steps.
+            // A small weight has few steps.
             ("db", affinity(1, "web", ZONE), 1, "web@a web@b web@b", "1 zone In([1, 2])"),
             ("db", anti_affinity(50, "web", ZONE), 1, "web@b", "50 zone NotIn([2])"),
             (
@@ -309,10 +318,10 @@ mod tests {
                 "web@a web@b web@b",
                 "25 kubernetes.io/hostname NotIn([a, b]); 25 kubernetes.io/hostname NotIn([b])",
             ),
-            // What all of them have tells none from another.
+            // Pods that every domain has make no difference.
             ("db", anti_affinity(50, "web", ZONE), 1, "web@a web@b web@c", "50 zone NotIn([2])"),
             ("db", anti_affinity(50, "web", ZONE), 1, "web@a web@b", ""),
-            // Of themselves.
+            // Terms that match the members themselves.
             ("db", affinity(50, "db", ZONE), 3, "", "close by zone"),
             ("db", affinity(50, "db", host), 1, "", ""),
             ("db", affinity(50, "db", ZONE), 3, "db@a", "50 zone In([1]); close by zone"),
@@ -331,7 +340,7 @@ mod tests {
                 "100 zone NotIn([2]); spread over zone with pods with app=db in here",
             ),
             ("db", soft_spread("web", host), 1, "web@b", "100 kubernetes.io/hostname NotIn([b])"),
-            // The planner cannot tell these apart.
+            // `rack` is no level of the topology, so the planner cannot count by it.
             ("db", soft_spread("db", "rack"), 2, "", ""),
         ];
         for (app, spec, members, pods_by_domain, expected) in cases {
@@ -339,13 +348,13 @@ mod tests {
             assert_eq!(text(&resolved), expected, "{spec} of {app} beside {pods_by_domain}");
             assert!(
                 resolved.is_fixed(),
-                "a wish is nothing to be looked at whenever somebody moves"
+                "a preference is not resolved again when other pods change"
             );
         }
     }
 
     #[test]
-    fn spreading_counts_as_much_as_all_wishes_about_nodes() {
+    fn soft_spread_weighs_as_much_as_all_preferred_node_affinity() {
         let pod = pod("db", &soft_spread("web", ZONE));
         let fast = |weight| Preference { weight, term: Vec::new() };
         for (prefer, expected) in
@@ -358,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_the_planner_counts_is_not_counted_twice() {
+    fn pods_that_the_planner_counts_are_not_counted_twice() {
         let nodes = [node("a", "1"), node("b", "2")];
         let one = pod("db", &soft_spread("db", HOSTNAME));
         let constraints = Constraints::default();

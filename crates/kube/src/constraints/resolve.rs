@@ -1,4 +1,4 @@
-//! A gang's ties, resolved: what those of each member come to now.
+//! Resolves the constraints of a gang's members against the cluster as it is now.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,14 +7,13 @@ use muster_core::constraint::Constraints;
 use muster_core::gang::{Closeness, GangSpec, Phase};
 
 use crate::cache::store::Key;
-use crate::constraints::cluster_view::{ClusterView, Member, domain};
+use crate::constraints::cluster_view::{ClusterView, Member, domain, node_matches};
 use crate::constraints::pod_constraints::PodConstraints;
 use crate::constraints::preferred::PreferredTerm;
 use crate::constraints::selector::PodSelector;
 use crate::constraints::topology_spread::distribute::{Domain, distribute};
 use crate::constraints::topology_spread::rule;
-use crate::constraints::volumes::claims::VolumeLister;
-use crate::constraints::volumes::lister::CachedVolumes;
+use crate::constraints::volumes::lister::{CachedVolumes, VolumeLister};
 use crate::constraints::volumes::{attach_limits, claims, static_volumes};
 use crate::constraints::{host_ports, pod_affinity, pod_anti_affinity, preferred};
 use crate::gang::identity::BuiltGang;
@@ -22,18 +21,19 @@ use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 
-/// Whether what a pod is tied to may change when others do.
+/// Whether a pod has required rules whose resolution may change when other pods, nodes or volumes change.
 fn depends_on_cluster(pod: &Pod) -> bool {
     let affinity = pod.spec.affinity.as_ref();
-    let near = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
-    near.is_some_and(|near| !near.required.is_empty())
+    let required = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
+    required.is_some_and(|terms| !terms.required.is_empty())
         || !pod_anti_affinity::required_terms(pod).is_empty()
         || rule::required_rules(pod).next().is_some()
         || !claims::claims(pod).is_empty()
         || !pod.spec.resource_claims.is_empty()
 }
 
-/// What is true of a gang's members whoever else is where.
+/// The constraints of a gang's members that do not depend on where other pods are: host ports and anti-affinity by
+/// hostname.
 fn fixed_constraints(gang: &[Member<'_>], cluster: &ClusterView<'_>) -> Vec<PodConstraints> {
     let mut all = vec![PodConstraints::default(); gang.len()];
     for (member, resolved) in gang.iter().zip(&mut all) {
@@ -45,14 +45,14 @@ fn fixed_constraints(gang: &[Member<'_>], cluster: &ClusterView<'_>) -> Vec<PodC
     all
 }
 
-/// What the ties of a gang's members come to now.
+/// The constraints of a gang's members as they resolve now.
 fn resolve(
     name: &Arc<str>,
     gang: &[Member<'_>],
     cluster: &ClusterView<'_>,
     lister: &impl VolumeLister,
 ) -> Vec<PodConstraints> {
-    let mut all = fixed(gang, cluster);
+    let mut all = fixed_constraints(gang, cluster);
     let mut one_per_domain = std::collections::BTreeSet::new();
     for (at, member) in gang.iter().enumerate() {
         let resolved = &mut all[at];
@@ -77,7 +77,8 @@ fn resolve(
     all
 }
 
-/// Members that must not meet, each in a domain of its own where nobody is that they must not meet either.
+/// Assigns members with anti-affinity among themselves a domain each, of those without other pods that the terms
+/// exclude.
 fn distribute_one_per_domain(
     key: &Arc<str>,
     gang: &[Member<'_>],
@@ -88,11 +89,7 @@ fn distribute_one_per_domain(
     for (member, resolved) in gang.iter().zip(all.iter()).take(1) {
         let mut constraints: Constraints = member.constraints.clone();
         resolved.clone().apply_to(&mut constraints);
-        for node in cluster
-            .nodes
-            .iter()
-            .filter(|node| crate::constraints::cluster_view::node_matches(&constraints, node))
-        {
+        for node in cluster.nodes.iter().filter(|node| node_matches(&constraints, node)) {
             if let Some(name) = domain(node, key) {
                 domains.entry(name.into()).or_default().nodes += u32::from(node.is_ready());
             }
@@ -100,12 +97,10 @@ fn distribute_one_per_domain(
     }
     let all_members: Vec<usize> = (0..gang.len()).collect();
     match distribute(&domains, gang.len(), 1) {
-        Some(domains_of_members) => {
-            rule::assign_domains(key, &all_members, domains_of_members, all)
-        }
+        Some(assigned) => rule::assign_domains(key, &all_members, assigned, all),
         None => all.iter_mut().for_each(|resolved| {
             resolved.wait_because(format!(
-                "{} members must not meet by {key}, and {} of it are open to them",
+                "anti-affinity by {key} needs a domain for each of {} members, and {} are eligible",
                 gang.len(),
                 domains.len()
             ));
@@ -114,8 +109,8 @@ fn distribute_one_per_domain(
 }
 
 impl Host {
-    /// What the ties of these pods of a gang come to. Once a gang has seats nothing of it changes: it keeps what it was
-    /// placed by, and others see to it that they keep away.
+    /// Resolves the constraints of these pods of a gang. Once a gang is placed nothing of it changes: it keeps the
+    /// constraints it was placed by, and the constraints of other gangs take account of it.
     pub(crate) fn resolve_constraints(
         &self,
         name: &Arc<str>,
@@ -127,12 +122,12 @@ impl Host {
         if self.is_placed(name, record) {
             return self.constraints_when_placed(name, record, pods, &members);
         }
-        let with_anti_affinity = !members.iter().any(|member| depends_on_cluster(member.pod));
+        let only_anti_affinity = !members.iter().any(|member| depends_on_cluster(member.pod));
         let mut resolved =
-            match with_anti_affinity && self.cache.with_anti_affinity().next().is_none() {
+            match only_anti_affinity && self.cache.with_anti_affinity().next().is_none() {
                 true => fixed_constraints(&members, &ClusterView::default()),
                 false => {
-                    let cluster = self.cluster_view(name, with_anti_affinity);
+                    let cluster = self.cluster_view(name, only_anti_affinity);
                     resolve(name, &members, &cluster, &CachedVolumes { host: self, gang: name })
                 }
             };
@@ -140,8 +135,8 @@ impl Host {
         resolved
     }
 
-    /// Adds what the wishes of a gang's members come to now. Members are mostly alike, and those that wish the same are
-    /// looked at once.
+    /// Adds the preferences of a gang's members as they resolve now. Members are mostly alike, and those with the same
+    /// preferred terms are resolved once.
     fn resolve_preferences(
         &self,
         name: &Arc<str>,
@@ -169,7 +164,8 @@ impl Host {
             .iter()
             .enumerate()
             .map(|(at, (terms, constraints))| {
-                let first = which.iter().position(|of| *of == at).expect("somebody wishes it");
+                let first =
+                    which.iter().position(|of| *of == at).expect("a member has these terms");
                 let member = Member { pod: members[first].pod, constraints };
                 let mut preferences = PodConstraints::default();
                 preferred::add_spread(terms, levels, &mut preferences);
@@ -189,18 +185,18 @@ impl Host {
         }
     }
 
-    /// Whether a gang has wishes that may come to something else by now.
+    /// Whether a gang has preferred terms, which may resolve differently by now.
     pub(crate) fn has_preferences(&self, record: &GangRecord) -> bool {
         let mut pods = record.pods.iter().filter_map(|key| self.cache.pods.get(key));
         pods.any(|pod| preferred::has_preferred_terms(pod))
     }
 
-    /// Whether what a gang is now differs in nothing but wishes from what it was.
+    /// Whether two versions of a gang differ only in preferences.
     pub(crate) fn only_preferences_differ(was: &GangSpec, is: &GangSpec) -> bool {
         preferred::differ_only_in_preferences(was, is)
     }
 
-    /// Whether a gang has been placed.
+    /// Whether a gang has been placed: it has seats, or a placement that is written.
     pub(crate) fn is_placed(&self, name: &str, record: &GangRecord) -> bool {
         match self.world.gang_named(name).and_then(|id| self.world.gang(id)) {
             Some(gang) => !matches!(gang.phase, Phase::Waiting | Phase::Assembling(_)),
@@ -208,8 +204,8 @@ impl Host {
         }
     }
 
-    /// What members were placed by. One that came later is like one that asked for the same; of a gang that was found as
-    /// it is, only what never changes is known.
+    /// The constraints that members were placed by. A later member gets those of a member with the same node
+    /// constraints; of a gang that was found already placed after a restart, only the fixed constraints are known.
     fn constraints_when_placed(
         &self,
         name: &Arc<str>,
@@ -217,11 +213,11 @@ impl Host {
         pods: &[(&Key, &Arc<Pod>, &Constraints)],
         members: &[Member<'_>],
     ) -> Vec<PodConstraints> {
-        let namespace_labels = ClusterView {
+        let cluster = ClusterView {
             namespace_labels: self.cluster_view("", true).namespace_labels,
             ..ClusterView::default()
         };
-        let mut fixed = fixed(members, &namespace_labels);
+        let mut fixed = fixed_constraints(members, &cluster);
         let is_found = pods.iter().any(|(key, _, _)| !record.pod_constraints.contains_key(*key));
         if is_found && members.iter().any(|member| !claims::claims(member.pod).is_empty()) {
             let lister = CachedVolumes { host: self, gang: name };
@@ -232,12 +228,12 @@ impl Host {
         let levels = self.world.topology().levels();
         for (member, resolved) in members.iter().zip(&mut fixed) {
             preferred::add_spread(
-                &preferred::preferred_terms(member, &namespace_labels.namespace_labels),
+                &preferred::preferred_terms(member, &cluster.namespace_labels),
                 levels,
                 resolved,
             );
         }
-        // Who takes the place of one that is gone is tied as that one was.
+        // A pod that replaces a missing one gets the constraints of that one.
         let is_here = |key: &Key| pods.iter().any(|(here, _, _)| *here == key);
         let mut left: Vec<&PodConstraints> = record
             .pod_constraints
@@ -261,7 +257,7 @@ impl Host {
         pods.iter().zip(fixed).map(one).collect()
     }
 
-    /// Whether what a gang is tied to must be looked at again before it is admitted.
+    /// Whether a gang's constraints must be resolved again before it is admitted.
     pub(crate) fn constraints_may_change(&self, record: &GangRecord) -> bool {
         let pods = || record.pods.iter().filter_map(|key| self.cache.pods.get(key));
         self.cache.with_anti_affinity().next().is_some()
@@ -269,7 +265,8 @@ impl Host {
             || pods().any(|pod| depends_on_cluster(pod))
     }
 
-    /// Asks for a gang's tokens by name, and notes whether it must be looked at when others move.
+    /// Adds a gang's tokens to its requests by name, and records whether it is to be resolved again when other pods
+    /// change.
     pub(crate) fn register_tokens(&mut self, name: &Arc<str>, built: &mut BuiltGang) {
         let kinds =
             built.pod_constraints.values().flat_map(|resolved| resolved.tokens.keys().cloned());
@@ -301,7 +298,7 @@ impl Host {
         }
     }
 
-    /// What a pod of somebody else's takes of the tokens there are.
+    /// What a pod that is not a gang member takes of the tokens in use.
     pub(crate) fn foreign_tokens(&self, pod: &Pod) -> Vec<(Arc<str>, u64)> {
         let takes = host_ports::tokens(&pod.spec).into_iter();
         takes
@@ -309,10 +306,10 @@ impl Host {
             .collect()
     }
 
-    /// Puts what members say of all of them together into the gang.
+    /// Turns members' pod affinity to each other into the gang's closeness.
     ///
     /// # Errors
-    /// When there are no words for it.
+    /// When the planner does not support it, with the reason to wait.
     pub(crate) fn apply_closeness(
         &self,
         spec: &mut GangSpec,
@@ -322,7 +319,7 @@ impl Host {
         for key in resolved.values().filter_map(|resolved| resolved.required_closeness.as_ref()) {
             let Some(level) = levels.find(key) else {
                 return Err(format!(
-                    "members must be near each other by {key}, which is no level of the topology"
+                    "required pod affinity among members by {key}, which is no level of the topology"
                 ));
             };
             let narrower = match &spec.closeness {
@@ -335,14 +332,14 @@ impl Host {
                 spec.closeness = Some(Closeness::Required(levels.name(level).into()));
             }
         }
-        // What the gang itself says counts for more than what its pods wish.
+        // The gang's own closeness takes precedence over what its pods prefer.
         let terms = resolved.values().find_map(|resolved| resolved.preferred_closeness.as_ref());
         if let (None, Some(level)) = (&spec.closeness, terms.and_then(|key| levels.find(key))) {
             spec.closeness = Some(Closeness::Preferred(levels.name(level).into()));
         }
         match resolved.values().find_map(|resolved| resolved.needs_all_members.as_ref()) {
             Some(key) if !spec.is_rigid() => {
-                Err(format!("topology spread over {key} of a gang that may grow is not understood"))
+                Err(format!("topology spread over {key} of an elastic gang is not supported"))
             }
             _ => Ok(()),
         }

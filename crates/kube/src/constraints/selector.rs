@@ -1,27 +1,33 @@
-//! Which pods a term is about.
+//! Pod selectors of affinity terms and spread rules: label selector, namespaces and namespace selector.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use muster_api::pod::{LabelExpression, LabelSelector, PodTerm, SpreadConstraint};
+use muster_api::pod::{
+    LabelSelector, LabelSelectorRequirement, PodAffinityTerm, TopologySpreadConstraint,
+};
 
 pub(crate) type Labels = BTreeMap<String, String>;
 
-/// Labels of namespaces, as far as they are known.
+/// The labels of each known namespace.
 pub(crate) type NamespaceLabels<'a> = BTreeMap<&'a str, &'a Labels>;
 
-/// Pods by their labels and where they live.
+/// Selects pods by their labels and namespaces.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PodSelector {
     selector: LabelSelector,
     namespaces: BTreeSet<String>,
-    /// Namespaces by their labels, besides those that are named.
+    /// Selects more namespaces by their labels.
     namespace_selector: Option<LabelSelector>,
 }
 
 impl PodSelector {
-    /// Whom a term of a pod is about; nobody when it has no selector.
-    pub(crate) fn of_term(term: &PodTerm, namespace: &str, labels: &Labels) -> Option<Self> {
+    /// The selector of a pod's affinity term; `None`, which matches no pod, when the term has no label selector.
+    pub(crate) fn of_term(
+        term: &PodAffinityTerm,
+        namespace: &str,
+        labels: &Labels,
+    ) -> Option<Self> {
         let mut selector = term.label_selector.clone()?;
         add_label_keys(&mut selector, &term.match_label_keys, "In", labels);
         add_label_keys(&mut selector, &term.mismatch_label_keys, "NotIn", labels);
@@ -32,9 +38,9 @@ impl PodSelector {
         Some(Self { selector, namespaces, namespace_selector: term.namespace_selector.clone() })
     }
 
-    /// Whom a pod is to be spread with; nobody when the rule has no selector.
+    /// The selector of a pod's spread rule; `None`, which matches no pod, when the rule has no label selector.
     pub(crate) fn of_spread_rule(
-        rule: &SpreadConstraint,
+        rule: &TopologySpreadConstraint,
         namespace: &str,
         labels: &Labels,
     ) -> Option<Self> {
@@ -44,14 +50,15 @@ impl PodSelector {
         Some(Self { selector, namespaces, namespace_selector: None })
     }
 
-    /// Namespaces and labels of all pods that it is about; none when there are no such labels.
+    /// The namespaces and labels that all matching pods have; `None` when namespaces are selected by their labels, or
+    /// when no label must have one given value.
     pub(crate) fn namespaces_and_labels(&self) -> Option<(&BTreeSet<String>, &Labels)> {
         let match_labels = &self.selector.match_labels;
         (self.namespace_selector.is_none() && !match_labels.is_empty())
             .then_some((&self.namespaces, match_labels))
     }
 
-    /// Whether it is about a pod with these labels.
+    /// Whether it matches a pod with these labels in this namespace.
     pub(crate) fn matches(
         &self,
         namespace: &str,
@@ -68,7 +75,8 @@ impl PodSelector {
     }
 }
 
-/// Labels that must be as the pod's own are, or must not: those it has.
+/// Adds `matchLabelKeys` (`In`) or `mismatchLabelKeys` (`NotIn`) with the values of the pod's own labels; keys that the
+/// pod does not have are skipped.
 pub(crate) fn add_label_keys(
     selector: &mut LabelSelector,
     keys: &[String],
@@ -77,12 +85,12 @@ pub(crate) fn add_label_keys(
 ) {
     for key in keys {
         let Some(value) = labels.get(key) else { continue };
-        let more = LabelExpression {
+        let more = LabelSelectorRequirement {
             key: key.clone(),
             operator: operator.to_owned(),
             values: vec![value.clone()],
         };
-        // Newer servers have written it there already.
+        // Newer API servers have merged it into the selector already.
         if !selector.match_expressions.contains(&more) {
             selector.match_expressions.push(more);
         }
@@ -103,7 +111,7 @@ impl fmt::Display for PodSelector {
     }
 }
 
-/// A selector as one would type it.
+/// A selector in the syntax of `kubectl get --selector`.
 pub(crate) fn describe(selector: &LabelSelector) -> String {
     let equal = selector.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
     let compared = selector.match_expressions.iter().map(|one| {
@@ -131,15 +139,15 @@ mod tests {
     }
 
     #[test]
-    fn terms_are_about_pods_in_namespaces() {
+    fn terms_select_pods_by_labels_and_namespaces() {
         let own = labels(&[("app", "db"), ("hash", "1")]);
         let team = labels(&[("team", "a")]);
         let none = labels(&[]);
         let namespace_labels = NamespaceLabels::from([("here", &none), ("there", &team)]);
         let db = json!({"matchLabels": {"app": "db"}});
-        // The term, and whether it is about the same pod here, there, and one of another hash here.
+        // The term, and whether it matches the same pod here, there, and a pod with another hash here.
         let cases: [(Value, [bool; 3], &str); 7] = [
-            (json!({}), [false, false, false], "nobody"),
+            (json!({}), [false, false, false], "none"),
             (json!({"labelSelector": db}), [true, false, true], "pods with app=db in here"),
             (
                 json!({"labelSelector": db, "namespaces": ["there"]}),
@@ -169,7 +177,7 @@ mod tests {
         ];
         let other = labels(&[("app", "db"), ("hash", "2")]);
         for (term, about, words) in cases {
-            let read: PodTerm = serde_json::from_value(term.clone()).expect("a term");
+            let read: PodAffinityTerm = serde_json::from_value(term.clone()).expect("a term");
             let selector = PodSelector::of_term(&read, "here", &own);
             let has = |namespace: &str, labels: &Labels| {
                 selector
@@ -178,10 +186,7 @@ mod tests {
             };
             let got = [has("here", &own), has("there", &own), has("here", &other)];
             assert_eq!(got, about, "{term}");
-            assert_eq!(
-                selector.map_or("nobody".to_owned(), |selector| selector.to_string()),
-                words
-            );
+            assert_eq!(selector.map_or("none".to_owned(), |selector| selector.to_string()), words);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Tokens: what only so many pods can have of one node, as a resource. Of most of them every node has as much; what nodes
-//! have more or less of is counted for each (`amounts`).
+//! Tokens: per-node limits (host port, anti-affinity, topology spread, volumes) as resources that the planner counts.
+//! Of most tokens every node has the same amount; the others are counted for each node (`volumes::node_capacity`).
 //!
 //! The planner never forgets the name of a resource, and ports and selectors come and go with every job. So tokens are
-//! numbered, and a number that nobody uses any more is given to the next who needs one.
+//! numbered, and a number that no gang uses any more is reused for the next token.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,24 +13,25 @@ use muster_core::resource::{NamedAmounts, TOKEN};
 use crate::constraints::volumes::attach_limits::UNITS_PER_ATTACHMENT;
 use crate::constraints::volumes::volume::ClaimRequirements;
 
-/// What a node has of each token. A member that wants the node for itself takes all of it, one that only must not meet
-/// such a member takes one, and where `n` may share a node each takes the `n`th part, which is exact up to a thousand.
-pub(crate) const WHOLE: u64 = 1_000_000;
+/// The amount of each token on a node. A member that excludes all others takes all of it, one that is only excluded by
+/// such a member takes one unit, and where `n` members may share a node each takes the `n`th part, which is exact up to
+/// a thousand.
+pub(crate) const TOKENS_PER_NODE: u64 = 1_000_000;
 
 /// What a token stands for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum TokenKind {
-    /// A port of the node, on one of its addresses or on all of them.
+    /// A host port, on one address of the node or on all of them.
     HostPort { protocol: String, port: u16, ip: Option<String> },
-    /// Being the only one of these pods.
+    /// Required anti-affinity by hostname to these pods.
     AntiAffinity(String),
-    /// A gang's evenness over nodes, by one of its rules.
+    /// Topology spread of a gang over nodes, by one of its rules.
     TopologySpread { gang: Arc<str>, rule: String },
-    /// A volume that somebody has made on the node: a node has as many as it has.
+    /// A free static PersistentVolume that only this node reaches: a node has as many as there are.
     StaticVolume(ClaimRequirements),
-    /// Being attached to the node by this driver: a node takes so many.
+    /// An attachment of a volume by this CSI driver: a node has as many as its attach limit.
     VolumeAttachment(Arc<str>),
-    /// The same for a gang whose members share volumes, besides these.
+    /// The same for a gang whose members share volumes, beside those shared volumes.
     SharedVolumeAttachment { gang: Arc<str>, driver: Arc<str> },
 }
 
@@ -38,10 +39,10 @@ impl fmt::Display for TokenKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HostPort { protocol, port, ip: None } => {
-                write!(f, "the node's port {port}/{protocol}")
+                write!(f, "host port {port}/{protocol}")
             }
             Self::HostPort { protocol, port, ip: Some(ip) } => {
-                write!(f, "the node's port {ip}:{port}/{protocol}")
+                write!(f, "host port {ip}:{port}/{protocol}")
             }
             Self::AntiAffinity(selector) => write!(f, "a node without {selector}"),
             Self::TopologySpread { rule, .. } => write!(f, "a node with few {rule}"),
@@ -53,23 +54,23 @@ impl fmt::Display for TokenKind {
     }
 }
 
-/// Which number stands for what, and who uses it.
+/// Which number stands for which token, and which gangs use it.
 #[derive(Debug, Default)]
 pub(crate) struct TokenRegistry {
     slots: Vec<Option<TokenKind>>,
     by_kind: BTreeMap<TokenKind, usize>,
     users: BTreeMap<Arc<str>, BTreeSet<usize>>,
-    /// Whether nodes have other tokens than they were told.
+    /// Whether there are other tokens than those last given to nodes.
     changed: bool,
 }
 
 impl TokenRegistry {
-    /// The token that stands for something, if somebody uses it.
+    /// The resource name of a token, if a gang uses it.
     pub(crate) fn name_of(&self, kind: &TokenKind) -> Option<Arc<str>> {
         self.by_kind.get(kind).map(|slot| name(*slot))
     }
 
-    /// A gang uses these tokens from now on, besides those that it still asks for by name, and no others.
+    /// A gang uses these tokens from now on, those that its submitted requests still name, and no others.
     pub(crate) fn set_used(
         &mut self,
         gang: &Arc<str>,
@@ -85,7 +86,7 @@ impl TokenRegistry {
         self.free_unused(before);
     }
 
-    /// A gang uses nothing any more.
+    /// A gang uses no tokens any more.
     pub(crate) fn forget(&mut self, gang: &str) {
         if let Some(before) = self.users.remove(gang) {
             self.free_unused(before);
@@ -106,7 +107,7 @@ impl TokenRegistry {
         slot
     }
 
-    /// Drops those of these numbers that nobody uses.
+    /// Frees those of these numbers that no gang uses.
     fn free_unused(&mut self, slots: BTreeSet<usize>) {
         for slot in slots {
             if !self.users.values().any(|slots| slots.contains(&slot))
@@ -118,23 +119,23 @@ impl TokenRegistry {
         }
     }
 
-    /// Whether nodes must be told anew, once.
+    /// Whether the tokens of nodes must be computed again; each change is reported once.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// What a node has of which nothing is known yet. Nobody has made a volume on it.
+    /// The tokens of a node about which nothing is known yet. It has no static volumes.
     pub(crate) fn on_every_node(&self) -> NamedAmounts {
         let others =
             self.by_kind.iter().filter(|(of, _)| !matches!(of, TokenKind::StaticVolume(_)));
         let amount = |of: &TokenKind| match of {
-            TokenKind::SharedVolumeAttachment { .. } => WHOLE * UNITS_PER_ATTACHMENT,
-            _ => WHOLE,
+            TokenKind::SharedVolumeAttachment { .. } => TOKENS_PER_NODE * UNITS_PER_ATTACHMENT,
+            _ => TOKENS_PER_NODE,
         };
         others.map(|(of, slot)| (name(*slot), amount(of))).collect()
     }
 
-    /// Tokens of which nodes do not have the same amount.
+    /// Tokens of which nodes have different amounts.
     pub(crate) fn counted_per_node(&self) -> impl Iterator<Item = (Arc<str>, &TokenKind)> {
         let is_counted_per_node = |kind: &TokenKind| match kind {
             TokenKind::StaticVolume(_)
@@ -148,13 +149,13 @@ impl TokenRegistry {
         counted.map(|(kind, slot)| (name(*slot), kind))
     }
 
-    /// Whether a gang uses the token that stands for something.
+    /// Whether a gang uses a token.
     pub(crate) fn is_used_by(&self, gang: &str, kind: &TokenKind) -> bool {
         let slot = self.by_kind.get(kind);
         slot.zip(self.users.get(gang)).is_some_and(|(slot, used)| used.contains(slot))
     }
 
-    /// What a gang's tokens mean.
+    /// A gang's tokens, for people.
     pub(crate) fn describe(&self, gang: &str) -> Vec<String> {
         let slots = self.users.get(gang).into_iter().flatten();
         slots.filter_map(|slot| self.slots[*slot].as_ref().map(ToString::to_string)).collect()
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_given_again_when_its_last_user_has_gone() {
+    fn a_token_number_is_reused_when_its_last_gang_is_gone() {
         let mut tokens = TokenRegistry::default();
         let (one, two): (Arc<str>, Arc<str>) = ("one".into(), "two".into());
         let none = NamedAmounts::new();
@@ -185,7 +186,7 @@ mod tests {
         tokens.forget("one");
         assert_eq!(tokens.name_of(&anti_affinity("a")), Some(a.clone()), "the other still uses it");
         assert!(!tokens.take_changed());
-        // It is not wanted any more, but still asked for.
+        // No longer needed, but still named by the submitted request.
         tokens.set_used(&two, [anti_affinity("b")], &NamedAmounts::from([(a.clone(), 1)]));
         assert_eq!(tokens.name_of(&anti_affinity("a")), Some(a.clone()));
         tokens.set_used(&two, [anti_affinity("b")], &none);
@@ -196,11 +197,11 @@ mod tests {
     }
 
     #[test]
-    fn words_name_what_a_token_means() {
+    fn descriptions_name_what_a_token_stands_for() {
         let mut tokens = TokenRegistry::default();
         let port = TokenKind::HostPort { protocol: "TCP".to_owned(), port: 8080, ip: None };
         tokens.set_used(&"one".into(), [port.clone()], &NamedAmounts::new());
-        assert_eq!(tokens.describe("one"), ["the node's port 8080/TCP"]);
+        assert_eq!(tokens.describe("one"), ["host port 8080/TCP"]);
         assert!(tokens.describe("two").is_empty());
     }
 }

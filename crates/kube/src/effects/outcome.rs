@@ -90,11 +90,11 @@ impl Host {
                 self.requeued.remove(&gang);
                 self.dirty.gangs.insert(gang);
             }
-            Outcome::StatusNotWritten(gang) => self.unwrite(&gang),
+            Outcome::StatusNotWritten(gang) => self.forget_status(&gang),
             Outcome::PodConditionNotWritten(pod) => {
-                self.unwrite_pod(&pod);
+                self.forget_pod_status(&pod);
                 if let Some(gang) = self.gangs.gang_of(&pod).map(|(gang, _)| gang.clone()) {
-                    self.written_status.is_untold(&gang);
+                    self.written_status.rewrite_pods(&gang);
                     self.has_deferred_writes = true;
                 }
             }
@@ -134,11 +134,11 @@ impl Host {
             Outcome::ClaimRefused(claim, why) => {
                 tracing::warn!(claim = claim.0, why, "a claim was refused");
                 // The offering is backed off for a while: what is refused now cannot be had now.
-                self.end_claim(claim, false);
+                self.close_claim(claim, false);
             }
-            Outcome::ClaimGone(claim) => self.end_claim(claim, true),
-            Outcome::NodeMarkFailed(node) => self.was_not_marked(node),
-            Outcome::RequestConditionNotWritten(gang) => self.write_request(&gang),
+            Outcome::ClaimGone(claim) => self.close_claim(claim, true),
+            Outcome::NodeMarkFailed(node) => self.retry_node_annotations(node),
+            Outcome::RequestConditionNotWritten(gang) => self.write_request_conditions(&gang),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use kube::runtime::events::EventType;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
 use crate::constraints::pod_constraints::match_no_node;
 use crate::effects::outcome::Outcome;
 use crate::gang::identity::BuiltGang;
@@ -45,10 +45,13 @@ impl ApiRefusal {
 }
 
 /// The reason of a refusal. A conflict, or an object that is gone or exists already, is none.
-pub(crate) fn refusal_of(error: &Said) -> Option<String> {
+pub(crate) fn refusal_of(error: &ApiError) -> Option<String> {
     match error {
-        Said::Refused(_) => Some(error.to_string()),
-        Said::Gone | Said::Conflict(_) | Said::Exists | Said::NotLeader => None,
+        ApiError::Refused(_) => Some(error.to_string()),
+        ApiError::NotFound
+        | ApiError::Conflict(_)
+        | ApiError::AlreadyExists
+        | ApiError::NotLeader => None,
     }
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::cache::kinds::KindRole;
 use crate::cache::store::Key;
-use crate::cache::watched_objects::read;
+use crate::cache::watched_objects::read_manifest;
 use crate::constraints::pod_constraints::{PodConstraints, match_no_node};
 use crate::gang::identity::{BuiltGang, GangSource, MERGED_SUFFIX};
 use crate::gang::merged_groups::group_of;
@@ -84,7 +84,7 @@ impl Host {
         let (mut present, mut terminating) = (Vec::new(), Vec::new());
         for key in &record.pods {
             let Some(pod) = self.cache.pods.get(key) else { continue };
-            match (pod.is_leaving() && !pod.is_over(), pod.node()) {
+            match (pod.is_terminating() && !pod.is_finished(), pod.node()) {
                 (false, _) => present.push(key.clone()),
                 (true, Some(_)) => terminating.push(key.clone()),
                 (true, None) => {}
@@ -207,7 +207,7 @@ impl Host {
         let assembled = assemble(&name, &terms, &members, templates.as_deref(), gpus);
         let never_preempts = self.never_preempts(&pods, &terms);
         let priority = self.priority(record, &pods, &terms);
-        let mut unsupported = terms.unheard.clone();
+        let mut unsupported = terms.ignored.clone();
         unsupported.extend(self.ignored_priority(&terms, priority));
         let terms = GroupTerms { priority, never_preempts, unsupported, role_groups: Vec::new() };
         Ok((assembled.map_err(|why| why.to_string())?, terms))
@@ -259,7 +259,7 @@ impl Host {
             if self.is_to_be_replaced(record, key, pod) {
                 continue; // another is created: its work is not done
             }
-            if pod.is_held() {
+            if pod.has_foreign_gate() {
                 continue; // another scheduling gate holds it
             }
             if pod.node().is_none() && !self.is_served(key, pod) && !settled {
@@ -390,7 +390,7 @@ impl Host {
     ) -> Result<(), String> {
         let GangSource::Gang { .. } = record.source else { return Ok(()) };
         let Some((_, object)) = self.source_object(&record.source) else { return Ok(()) };
-        let Some(manifest) = read("Gang", object)?.gangs.pop() else { return Ok(()) };
+        let Some(manifest) = read_manifest("Gang", object)?.gangs.pop() else { return Ok(()) };
         let declared = manifest.spec;
         let Assembled { spec, wanted, .. } = assembled;
         spec.closeness = declared.closeness;
@@ -462,7 +462,7 @@ pub(crate) fn unsupported_requirement(terms: &Terms) -> Option<String> {
              name the level (`highestTierName`), or ask for it softly"
         ));
     }
-    terms.unknown.first().map(ToString::to_string)
+    terms.unsupported.first().map(ToString::to_string)
 }
 
 /// Limits each role to the members that exist. A workload may declare more pods than it has, and may never create them;

@@ -10,7 +10,7 @@ use muster_api::workloads::{self, WorkloadKind};
 use serde_json::Value;
 
 use crate::cache::kinds::KindRole;
-use crate::cache::store::Moved;
+use crate::cache::store::ObjectChange;
 use crate::gang::build::labels_and_annotations;
 use crate::gang::source::controller_of;
 use crate::host::Host;
@@ -37,7 +37,7 @@ impl Host {
     }
 
     /// Requeues the gangs of the workloads above a Job that has given up indexes.
-    pub(crate) fn observe_failed_indexes(&mut self, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_failed_indexes(&mut self, moved: &ObjectChange<DynamicObject>) {
         let Some(job) = &moved.is else { return };
         let before = moved.was.as_deref().map_or("", failed);
         if before == failed(job) {

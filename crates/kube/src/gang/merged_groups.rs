@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use muster_api::assemble::{Assembled, Member, Side, labels, unite};
+use muster_api::assemble::{Assembled, Member, MergedGroup, merge, role_prefixes};
 use muster_api::dialects::{self, Dialect, GroupRef, State, Terms};
 use muster_core::gang::Phase;
 use serde_json::Value;
 
 use crate::cache::kinds::KindRole;
-use crate::cache::store::{Key, Moved};
+use crate::cache::store::{Key, ObjectChange};
 use crate::gang::build::{
     GroupTerms, MemberPod, StringMap, labels_and_annotations, unsupported_requirement,
 };
@@ -27,7 +27,7 @@ use crate::gang::identity::GangSource;
 use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
-use crate::status::gang::counted;
+use crate::status::gang::count_pods;
 
 /// The annotation of a gang's object that lists its groups.
 pub(crate) const GROUPS: &str = "muster.sh/groups";
@@ -66,7 +66,8 @@ impl Host {
         if let Some(held) = self.source_with_seats(&of) {
             return held;
         }
-        let listed = dialects::joined(&of, annotations).or_else(|| self.groups_in_object(&of));
+        let listed =
+            dialects::merged_groups(&of, annotations).or_else(|| self.groups_in_object(&of));
         match listed {
             Some(groups) if groups.len() > 1 => GangSource::Merged(groups.into()),
             _ => GangSource::Group(of),
@@ -76,7 +77,7 @@ impl Host {
     /// The groups that the object of a group lists to start together with it.
     pub(crate) fn groups_in_object(&self, of: &GroupRef) -> Option<Vec<GroupRef>> {
         let (_, object) = self.source_object(&GangSource::Group(of.clone()))?;
-        dialects::joined(of, object.annotations())
+        dialects::merged_groups(of, object.annotations())
     }
 
     /// The gang with seats that a group belongs to, if there is one.
@@ -130,7 +131,7 @@ impl Host {
     /// Registers merged gangs that have a recorded placement before their pods are observed: the lists on the pods may have
     /// changed since.
     pub(crate) fn register_merged_gangs(&mut self) {
-        for Moved { key, is, .. } in self.all_of(KindRole::Gang) {
+        for ObjectChange { key, is, .. } in self.all_objects(KindRole::Gang) {
             let Some(object) = is else { continue };
             let groups = recorded_groups(&object);
             if groups.len() < 2 {
@@ -150,7 +151,7 @@ impl Host {
         let is_recorded = |object: &Arc<DynamicObject>| recorded_groups(object) == groups;
         match self.world.is_synced() {
             true => self.holds_seats(&name),
-            false => self.has_placement(&name) && self.gang_seen(&name).is_some_and(is_recorded),
+            false => self.has_placement(&name) && self.gang_object(&name).is_some_and(is_recorded),
         }
     }
 
@@ -192,26 +193,26 @@ impl Host {
             priorities.push(priority);
             let ignored = self.ignored_priority(&terms, priority);
             merged.never_preempts |= self.never_preempts(&keys, &terms);
-            for words in terms.unheard.iter().chain(&ignored) {
+            for words in terms.ignored.iter().chain(&ignored) {
                 if !merged.unsupported.contains(words) {
                     merged.unsupported.push(words.clone());
                 }
             }
             sides.push((at, terms, mine.into_iter().map(MemberPod::as_member).collect()));
         }
-        let (labels, names) = (labels(groups), groups.iter().map(GroupRef::full_name));
+        let (prefixes, names) = (role_prefixes(groups), groups.iter().map(GroupRef::full_name));
         let names: Vec<String> = names.collect();
         let places: Vec<usize> = sides.iter().map(|(at, _, _)| *at).collect();
-        let sides: Vec<Side<'_>> = sides
+        let sides: Vec<MergedGroup<'_>> = sides
             .iter()
-            .map(|(at, terms, members)| Side {
+            .map(|(at, terms, members)| MergedGroup {
                 name: &names[*at],
-                label: &labels[*at],
+                role_prefix: &prefixes[*at],
                 terms,
                 members,
             })
             .collect();
-        let united = unite(&record.source.gang_name(), &sides, &self.config.gpus);
+        let united = merge(&record.source.gang_name(), &sides, &self.config.gpus);
         let (united, of) = united.map_err(|why| why.to_string())?;
         if !runs {
             check_all_members_exist(&united, &of, &sides)?;
@@ -290,9 +291,9 @@ impl Host {
             let pods = pods.iter().filter_map(|key| self.cache.pods.get(key));
             pods.filter(|pod| self.names_group(pod, of))
         };
-        match counted(pods()) {
+        match count_pods(pods()) {
             State::Running { running: 0, succeeded, failed }
-                if succeeded + failed > 0 && pods().all(|pod| pod.is_over()) =>
+                if succeeded + failed > 0 && pods().all(|pod| pod.is_finished()) =>
             {
                 State::Finished { succeeded, failed }
             }
@@ -305,7 +306,7 @@ impl Host {
 fn check_all_members_exist(
     united: &Assembled,
     of: &[usize],
-    sides: &[Side<'_>],
+    sides: &[MergedGroup<'_>],
 ) -> Result<(), String> {
     for (at, side) in sides.iter().enumerate() {
         let roles = united.spec.roles.iter().zip(&united.roles).zip(of);

@@ -21,7 +21,7 @@ impl Host {
         let record = self.gangs.get(&name);
         let has_other_owner =
             |record: &GangRecord| !record.pods.contains(key) && record.has_other_owner(&owner_uid);
-        if pod.is_over() && record.is_some_and(has_other_owner) {
+        if pod.is_finished() && record.is_some_and(has_other_owner) {
             // A finished pod of a gang that no longer exists.
             self.dirty.gangs.extend(self.gangs.remove_pod(key));
             return name;
@@ -57,7 +57,7 @@ impl Host {
     /// Ends a superseded gang, and starts its successor when no pod of it is left.
     pub(crate) fn start_successor(&mut self, name: &Arc<str>) {
         let record = self.gangs.get(name).expect("the gang has a record");
-        let is_live = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| !pod.is_over());
+        let is_live = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| !pod.is_finished());
         if record.pods.iter().any(is_live) {
             return self.reconcile_phase(name);
         }

@@ -9,7 +9,7 @@ use muster_api::dialects::{self, Dialect, GroupRef};
 use muster_api::workloads::{self, OwnerRef, WorkloadKind, gang_owner};
 
 use crate::cache::kinds::KindRole;
-use crate::cache::store::{Key, Moved, Store};
+use crate::cache::store::{Key, ObjectChange, Store};
 use crate::gang::build::labels_and_annotations;
 use crate::gang::identity::GangSource;
 use crate::gang::record::GangRecord;
@@ -95,13 +95,13 @@ impl Host {
                 false => Ok(()),
             };
         };
-        let interest = KindRole::Workload(*kind);
-        if self.sources.of(interest).is_none() {
+        let kind_role = KindRole::Workload(*kind);
+        if self.sources.of(kind_role).is_none() {
             // Its CRD was created a moment ago: what it declares of its members is not observed yet.
             self.rediscover.notify_one();
             return Err(format!("{} is of a kind that is not watched yet", record.source));
         }
-        match self.object(interest, namespace, owner) {
+        match self.object(kind_role, namespace, owner) {
             Some(_) => Ok(()),
             None => Err(format!("{} does not exist", record.source)),
         }
@@ -126,10 +126,10 @@ impl Host {
             GangSource::Request { .. } => vec![KindRole::Request],
             GangSource::Gang { .. } | GangSource::Pod { .. } => Vec::new(),
         };
-        let unlisted = |interest: &KindRole| {
-            let source = self.sources.of(*interest)?;
+        let unlisted = |kind_role: &KindRole| {
+            let source = self.sources.of(*kind_role)?;
             let is_listed = self.cache.others.get(&source).is_some_and(Store::is_complete);
-            self.sources.resource(*interest).filter(|_| !is_listed)
+            self.sources.resource(*kind_role).filter(|_| !is_listed)
         };
         match interests.iter().find_map(unlisted) {
             Some(kind) => Err(format!("the server does not list {}.{}", kind.plural, kind.group)),
@@ -154,11 +154,11 @@ impl Host {
     /// A cached object by kind, namespace and name.
     pub(crate) fn object(
         &self,
-        interest: KindRole,
+        kind_role: KindRole,
         namespace: &str,
         name: &str,
     ) -> Option<&Arc<DynamicObject>> {
-        let store = self.cache.others.get(&self.sources.of(interest)?)?;
+        let store = self.cache.others.get(&self.sources.of(kind_role)?)?;
         store.get(&format!("{namespace}/{name}"))
     }
 
@@ -175,16 +175,16 @@ impl Host {
                 (own.is_none_or(|by| by != MUSTER)).then_some((KindRole::Gang, object))
             }
             GangSource::Group(group) => (0..dialects::kinds(group.dialect).len()).find_map(|at| {
-                let interest = KindRole::Group(group.dialect, at);
-                Some((interest, self.object(interest, &group.namespace, group.object())?))
+                let kind_role = KindRole::Group(group.dialect, at);
+                Some((kind_role, self.object(kind_role, &group.namespace, group.object())?))
             }),
             GangSource::Owner { kind, namespace, owner, .. } => {
-                let interest = KindRole::Workload(*kind);
-                Some((interest, self.object(interest, namespace, owner)?))
+                let kind_role = KindRole::Workload(*kind);
+                Some((kind_role, self.object(kind_role, namespace, owner)?))
             }
             GangSource::Request { namespace, name } => {
-                let interest = KindRole::Request;
-                Some((interest, self.object(interest, namespace, name)?))
+                let kind_role = KindRole::Request;
+                Some((kind_role, self.object(kind_role, namespace, name)?))
             }
             // Each group has its own, and none stands for all.
             GangSource::Merged(_) | GangSource::Pod { .. } => None,
@@ -195,7 +195,7 @@ impl Host {
     /// are created from it.
     pub(crate) fn source_exists(&self, source: &GangSource) -> bool {
         match source {
-            GangSource::Request { .. } => self.is_wanted(source),
+            GangSource::Request { .. } => self.is_request_open(source),
             GangSource::Gang { .. } => {
                 let object = self.source_object(source).map(|(_, object)| object);
                 object.is_some_and(|object| object.metadata.deletion_timestamp.is_none())
@@ -209,8 +209,8 @@ impl Host {
 
     /// The owner reference for the Gang object that Muster creates for a gang.
     pub(crate) fn owner_reference(&self, source: &GangSource) -> Option<OwnerReference> {
-        let (interest, object) = self.source_object(source)?;
-        let kind = self.sources.resource(interest)?;
+        let (kind_role, object) = self.source_object(source)?;
+        let kind = self.sources.resource(kind_role)?;
         Some(OwnerReference {
             api_version: kind.api_version.clone(),
             kind: kind.kind.clone(),
@@ -222,13 +222,17 @@ impl Host {
     }
 
     /// Requeues gangs when an object they are built from has changed.
-    pub(crate) fn observe_gang_source(&mut self, interest: KindRole, moved: &Moved<DynamicObject>) {
-        let (namespace, name) = crate::provision::order_object::parts(&moved.key);
-        let job = moved.is.as_ref().filter(|_| interest == KindRole::Workload(WorkloadKind::Job));
+    pub(crate) fn observe_gang_source(
+        &mut self,
+        kind_role: KindRole,
+        moved: &ObjectChange<DynamicObject>,
+    ) {
+        let (namespace, name) = crate::cache::store::split_key(&moved.key);
+        let job = moved.is.as_ref().filter(|_| kind_role == KindRole::Workload(WorkloadKind::Job));
         if let Some(source) = job.and_then(|job| self.source_of_job(job)) {
             self.gangs.ensure(source);
         }
-        match interest {
+        match kind_role {
             // The gang has the object's name.
             KindRole::Gang => {
                 let is_it = |record: &GangRecord| matches!(record.source, GangSource::Gang { .. });
@@ -252,11 +256,11 @@ impl Host {
             }
             _ => {}
         }
-        self.requeue_gangs_of(interest, namespace, name);
+        self.requeue_gangs_of(kind_role, namespace, name);
     }
 
     /// Requeues the gangs that are built from an object.
-    pub(crate) fn requeue_gangs_of(&mut self, interest: KindRole, namespace: &str, name: &str) {
+    pub(crate) fn requeue_gangs_of(&mut self, kind_role: KindRole, namespace: &str, name: &str) {
         // Few gangs are built from one object, and most have its name in theirs.
         let touched: Vec<Arc<str>> = self
             .gangs
@@ -264,12 +268,12 @@ impl Host {
             .filter(|gang| gang.starts_with(namespace))
             .filter(|gang| name.len() > UNCUT_NAME_MAX || gang.contains(name))
             .filter(|gang| {
-                self.gangs.get(gang).is_some_and(|record| is_built_from(record, interest, name))
+                self.gangs.get(gang).is_some_and(|record| is_built_from(record, kind_role, name))
             })
             .cloned()
             .collect();
         self.dirty.gangs.extend(touched);
-        if let KindRole::Group(dialect, _) = interest {
+        if let KindRole::Group(dialect, _) = kind_role {
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
             let of = GroupRef { dialect, namespace, name };
             self.dirty.gangs.extend(self.gangs.merged_gangs_with(&of).cloned());
@@ -278,8 +282,8 @@ impl Host {
 }
 
 /// Whether a gang is built from an object of that name.
-fn is_built_from(record: &GangRecord, interest: KindRole, name: &str) -> bool {
-    match (&record.source, interest) {
+fn is_built_from(record: &GangRecord, kind_role: KindRole, name: &str) -> bool {
+    match (&record.source, kind_role) {
         (GangSource::Group(group), KindRole::Group(dialect, _)) => {
             group.dialect == dialect && group.object() == name
         }

@@ -14,7 +14,7 @@ use muster_core::gang::Phase;
 use serde_json::Value;
 
 use crate::cache::kinds::KindRole;
-use crate::cache::store::Moved;
+use crate::cache::store::ObjectChange;
 use crate::effects::outcome::Outcome;
 use crate::gang::build::labels_and_annotations;
 use crate::gang::identity::GangSource;
@@ -108,7 +108,7 @@ impl Host {
 
     fn has_living(&self, record: &GangRecord) -> bool {
         let mut pods = record.pods.iter().filter_map(|key| self.cache.pods.get(key));
-        pods.any(|pod| !pod.is_over())
+        pods.any(|pod| !pod.is_finished())
     }
 
     /// Whether some of a gang's members are created after others run.
@@ -167,11 +167,11 @@ impl Host {
     }
 
     /// Registers a group that may have no pods yet.
-    pub(crate) fn observe_group_without_pods(&mut self, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_group_without_pods(&mut self, moved: &ObjectChange<DynamicObject>) {
         if moved.is.is_none() || !self.config.serves_name(VOLCANO) {
             return;
         }
-        let (namespace, name) = crate::provision::order_object::parts(&moved.key);
+        let (namespace, name) = crate::cache::store::split_key(&moved.key);
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
         let of = GroupRef { dialect: Dialect::Volcano, namespace, name };
         let name = GangSource::Group(of.clone()).gang_name();
@@ -216,7 +216,7 @@ impl Host {
         let admitted = self.group_patches(name, |_| Some(State::Admitted));
         let Some((objects, object, patch)) = admitted.into_iter().next() else { return };
         let (writer, gang) =
-            (self.writer.within(crate::provision::order_object::parts(name).0), name.clone());
+            (self.writer.for_namespace(crate::cache::store::split_key(name).0), name.clone());
         self.ordered_writes.write(name, async move {
             if let Err(error) = writer.patch(&objects, &object, &patch.patch).await {
                 tracing::warn!(gang = &*gang, %error, "its group was not marked as admitted");

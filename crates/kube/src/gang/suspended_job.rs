@@ -22,7 +22,7 @@ use muster_core::id::GangId;
 use muster_core::plan::StopReason;
 use serde_json::{Value, json};
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
 use crate::cache::kinds::KindRole;
 use crate::cache::store::Key;
 use crate::effects::outcome::{Outcome, RETRY_PAUSE};
@@ -253,13 +253,13 @@ impl Host {
         let jobs: Api<DynamicObject> =
             Api::namespaced_with(self.writer.client.clone(), &namespace, kind);
         let uid = job.metadata.uid.clone().unwrap_or_default();
-        let writer = self.writer.within(&namespace);
+        let writer = self.writer.for_namespace(&namespace);
         let (outcomes, gang) = (self.outcomes.clone(), name.clone());
         self.ordered_writes.write(&format!("{name}#job").into(), async move {
             let patch =
                 Patch::Merge(json!({"metadata": {"uid": uid}, "spec": {"suspend": suspend}}));
-            match writer.patch_this(&jobs, &job_name, &uid, &patch).await {
-                Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
+            match writer.patch_with_uid(&jobs, &job_name, &uid, &patch).await {
+                Ok(()) | Err(ApiError::NotFound | ApiError::NotLeader) => {}
                 Err(error) => {
                     tracing::warn!(gang = &*gang, %error, suspend, "`suspend` of its Job was not set");
                     tokio::time::sleep(RETRY_PAUSE).await;

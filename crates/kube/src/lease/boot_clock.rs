@@ -1,7 +1,7 @@
 //! Time since the machine booted, counted through suspend.
 //!
-//! `Instant` stops while a machine is suspended, so a leader that slept for an hour would believe that its lease has
-//! hardly aged. Leases are compared on this clock instead; deadlines of ordinary work stay on `Instant`.
+//! `Instant` stops while a machine is suspended, so after an hour of suspend a leader would find its Lease almost as young
+//! as before. Leases are compared on this clock instead; deadlines of ordinary work stay on `Instant`.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ impl BootTime {
         Self(since_boot())
     }
 
-    /// This long after; the end of time when there is no such moment.
+    /// The moment this long after; the latest moment on overflow.
     pub(crate) fn after(self, span: Duration) -> Self {
         Self(self.0.saturating_add(span))
     }
 
-    /// How long before this moment another was; nothing when it was later.
+    /// The time since an earlier moment; zero when it was later.
     pub(crate) fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }

@@ -1,9 +1,9 @@
-//! Leader election: one replica acts at a time, by a Lease that is taken with an optimistic lock.
+//! Acquires and renews the Lease, with an optimistic lock: one replica leads at a time.
 //!
-//! Each write names the version of the lease it was decided on, so that of two replicas that both saw it expire only one
-//! gets it. A leader stops acting by its own clock, which counts through suspend, before another replica may begin.
+//! Each write names the resource version that it was decided on, so that of two replicas that both saw the Lease expire only
+//! one acquires it. A leader stops writing by its own clock, which counts through suspend, before another replica may begin.
 //!
-//! The lease is renewed by a thread with a runtime and a connection of its own, so that neither a flood of other requests
+//! The Lease is renewed by a thread with a runtime and a connection of its own, so that neither a flood of other requests
 //! nor a busy runtime delays it; and it is renewed only while the decision loop makes progress (see [`Heartbeat`]).
 
 use std::hash::{BuildHasher, Hasher};
@@ -22,55 +22,55 @@ pub(crate) use crate::lease::leadership::{Leadership, Term};
 
 use crate::api::error_chain::with_causes;
 
-/// How a lease is held.
+/// The configuration of leader election.
 #[derive(Clone, Debug)]
 pub struct LeaseConfig {
-    /// The namespace of the lease.
+    /// The namespace of the Lease.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Lease.
     pub name: String,
-    /// The name in the lease; unique per process (see [`unique`]).
+    /// The holder identity; unique per process (see [`unique_identity`]).
     pub identity: String,
-    /// Other replicas may take it when it was not renewed for this long.
+    /// Other replicas may acquire the Lease when it was not renewed for this long.
     pub duration: Duration,
-    /// How often it is renewed, or looked at.
-    pub every: Duration,
-    /// It is not renewed when the decision loop has made no progress for this long.
-    pub stall: Duration,
+    /// How often the leader renews the Lease, and the others read it.
+    pub retry_period: Duration,
+    /// The Lease is not renewed when the decision loop has made no progress for this long.
+    pub stall_timeout: Duration,
 }
 
 impl LeaseConfig {
-    /// Fifteen seconds, renewed every three: a crash costs that long, a hand-over nothing.
+    /// Fifteen seconds, renewed every three: a crash costs fifteen seconds, an orderly release nothing.
     pub fn new(namespace: impl Into<String>, identity: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
             name: "muster".to_owned(),
             identity: identity.into(),
             duration: Duration::from_secs(15),
-            every: Duration::from_secs(3),
-            stall: STALL,
+            retry_period: Duration::from_secs(3),
+            stall_timeout: STALL_TIMEOUT,
         }
     }
 
-    /// The part of the duration in which the holder acts no more and no other may act yet: for clocks that run at
-    /// different speeds, and for requests under way.
+    /// The part of the duration in which the holder no longer writes and no other replica may write yet: for clocks that
+    /// run at different speeds, and for requests in flight. The renew deadline is the duration without it.
     pub fn margin(&self) -> Duration {
         self.duration / 5
     }
 }
 
-/// A pass over a cluster of thousands of nodes takes seconds; one that takes this long will not end.
-pub const STALL: Duration = Duration::from_secs(60);
+/// A cycle in a cluster of thousands of nodes takes seconds; one that takes this long will not end.
+pub const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long an answer about a lease is waited for at least.
-const CYCLE_INTERVAL_MAX: Duration = Duration::from_secs(1);
-/// How long a process that ends tries to give its lease up.
-const GIVEN_UP_WITHIN: Duration = Duration::from_secs(5);
+/// The shortest timeout of a request for the Lease.
+const REQUEST_TIMEOUT_MIN: Duration = Duration::from_secs(1);
+/// How long a process that ends tries to release its Lease.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The name of this process in the lease: that of its pod or machine, and a random part that no other process has. A
+/// The holder identity of this process: the name of its pod or machine, and a random part that no other process has. A
 /// restarted container has the name of the one before it, and a pod that was deleted by force may still run beside the
 /// pod that replaced it under the same name.
-pub fn unique(name: Option<&str>) -> String {
+pub fn unique_identity(name: Option<&str>) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.unwrap_or(host.trim());
     let name = Some(name).filter(|name| !name.is_empty()).unwrap_or("muster");
@@ -78,87 +78,92 @@ pub fn unique(name: Option<&str>) -> String {
     format!("{name}_{chance:016x}")
 }
 
-/// What to do about a lease.
+/// What a replica may do with the Lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Move {
-    /// Nobody holds it.
-    Take,
-    /// It is held by who asks.
+pub(crate) enum LeaseAction {
+    /// The Lease has no holder, or has expired.
+    Acquire,
+    /// This process is the holder.
     Renew,
-    /// Another holds it.
+    /// Another process is the holder.
     Wait,
 }
 
-/// How a lease looked when it last changed, and when that was by the own clock: the holder's clock may be wrong, so
-/// its timestamps only tell that it renewed, never when.
+/// The version of the Lease that was last observed, and when it was first observed by the own clock: the holder's clock may
+/// be wrong, so its timestamps show that it renewed, never when.
 #[derive(Clone, Debug)]
-struct Sight {
+struct ObservedLease {
     version: Option<String>,
     at: BootTime,
 }
 
-/// What to do about a lease that has looked like this for so long.
-pub(crate) fn judge(lease: Option<&LeaseSpec>, me: &str, unchanged: Duration) -> Move {
-    let Some(spec) = lease else { return Move::Take };
+/// What the process `identity` may do with a Lease that was not renewed for `unchanged`.
+pub(crate) fn lease_action(
+    lease: Option<&LeaseSpec>,
+    identity: &str,
+    unchanged: Duration,
+) -> LeaseAction {
+    let Some(spec) = lease else { return LeaseAction::Acquire };
     let holder = spec.holder_identity.as_deref().unwrap_or_default();
-    if holder == me {
-        return Move::Renew;
+    if holder == identity {
+        return LeaseAction::Renew;
     }
-    let lasts =
+    let duration =
         Duration::from_secs(u64::try_from(spec.lease_duration_seconds.unwrap_or(15)).unwrap_or(0));
-    if holder.is_empty() || unchanged >= lasts { Move::Take } else { Move::Wait }
+    let is_free = holder.is_empty() || unchanged >= duration;
+    if is_free { LeaseAction::Acquire } else { LeaseAction::Wait }
 }
 
-/// Keeps trying to hold a lease. Dropping it lets the lease run out; [`LeaderElection::resign`] gives it up at once.
+/// Keeps trying to hold the Lease. Dropping it lets the Lease expire; [`LeaderElection::release`] releases it at once.
 #[derive(Debug)]
 pub(crate) struct LeaderElection {
-    /// Sent to give the lease up, dropped to let it run out.
-    resign: oneshot::Sender<()>,
+    /// Sent to release the Lease, dropped to let it expire.
+    release: oneshot::Sender<()>,
     ended: oneshot::Receiver<()>,
 }
 
 impl LeaderElection {
-    /// Starts to campaign, on a thread and a connection of its own.
+    /// Starts the election, on a thread and a connection of its own.
     ///
     /// # Errors
     /// When the cluster's certificates cannot be read, or no thread can be started.
     pub(crate) fn start(
         cluster: kube::Config,
-        terms: LeaseConfig,
-        pulse: Heartbeat,
+        config: LeaseConfig,
+        heartbeat: Heartbeat,
     ) -> Result<(Self, Leadership), LeaderElectionError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let client = {
-            let _within = runtime.enter();
+            let _guard = runtime.enter();
             Client::try_from(cluster)
         };
         let client = match client {
             Ok(client) => client,
             Err(error) => {
-                runtime.shutdown_background(); // it may not be dropped where others wait
+                runtime.shutdown_background(); // dropping a runtime in async code panics
                 return Err(error.into());
             }
         };
-        let (told, leadership) = Leadership::until(Term::default());
-        let (resign, resigned) = oneshot::channel();
+        let (term, leadership) = Leadership::until(Term::default());
+        let (release, released) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let leases = Api::namespaced(client, &terms.namespace);
-        let candidate = Candidate { leases, terms, seen: None, told, pulse };
+        let leases = Api::namespaced(client, &config.namespace);
+        let elector = Elector { leases, config, observed: None, term, heartbeat };
         std::thread::Builder::new().name("lease".to_owned()).spawn(move || {
-            runtime.block_on(candidate.run(resigned));
+            runtime.block_on(elector.run(released));
             let _ = end.send(());
         })?;
-        Ok((Self { resign, ended }, leadership))
+        Ok((Self { release, ended }, leadership))
     }
 
-    /// Gives the lease up, so that another can have it without waiting.
-    pub(crate) async fn resign(self) {
-        let _ = self.resign.send(());
+    /// Releases the Lease, so that another replica can acquire it without waiting.
+    pub(crate) async fn release(self) {
+        let _ = self.release.send(());
         let _ = self.ended.await;
     }
 }
 
-/// Why no campaign can be started.
+/// Why the election cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaderElectionError {
     #[error(transparent)]
@@ -167,101 +172,102 @@ pub enum LeaderElectionError {
     Thread(#[from] std::io::Error),
 }
 
-struct Candidate {
+struct Elector {
     leases: Api<Lease>,
-    terms: LeaseConfig,
-    seen: Option<Sight>,
-    told: watch::Sender<Term>,
-    pulse: Heartbeat,
+    config: LeaseConfig,
+    observed: Option<ObservedLease>,
+    term: watch::Sender<Term>,
+    heartbeat: Heartbeat,
 }
 
-impl Candidate {
-    async fn run(mut self, mut resigned: oneshot::Receiver<()>) {
+impl Elector {
+    async fn run(mut self, mut released: oneshot::Receiver<()>) {
         loop {
             if self.is_stalled() {
-                return self.stall();
+                return self.end_stalled_term();
             }
-            self.campaign_once().await;
+            self.acquire_or_renew().await;
             tokio::select! {
-                told = &mut resigned => match told {
+                request = &mut released => match request {
                     Ok(()) => break,
-                    Err(_) => return, // it runs out
+                    Err(_) => return, // the Lease expires
                 },
-                () = tokio::time::sleep(self.terms.every) => {}
+                () = tokio::time::sleep(self.config.retry_period) => {}
             }
         }
-        self.told.send_replace(Term::default());
-        let given_up = tokio::time::timeout(GIVEN_UP_WITHIN, self.give_up()).await;
-        match given_up {
+        self.term.send_replace(Term::default());
+        match tokio::time::timeout(RELEASE_TIMEOUT, self.release()).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "the lease is not given up and will run out"),
-            Err(_) => tracing::debug!("the lease is not given up and will run out"),
+            Ok(Err(error)) => tracing::debug!(%error, "the lease was not released and will expire"),
+            Err(_) => tracing::debug!("the lease was not released and will expire"),
         }
     }
 
-    async fn campaign_once(&mut self) {
-        // Counted from before the request: the others see the renewal no later than that.
-        let asked = BootTime::now();
-        // One answer that does not come must not cost the lease: there is time to ask again.
-        let within = self.terms.every.max(CYCLE_INTERVAL_MAX);
-        match tokio::time::timeout(within, self.turn()).await {
+    async fn acquire_or_renew(&mut self) {
+        // Counted from before the request: the other replicas observe the renewal no earlier than that.
+        let requested = BootTime::now();
+        // One lost answer must not cost the Lease: there is time for another request.
+        let timeout = self.config.retry_period.max(REQUEST_TIMEOUT_MIN);
+        match tokio::time::timeout(timeout, self.try_acquire_or_renew()).await {
             Ok(Ok(true)) => {
-                let until = asked.after(self.terms.duration - self.terms.margin());
+                let until = requested.after(self.config.duration - self.config.margin());
                 if !self.leads() {
-                    self.pulse.beat(); // the loop has its time from now on
+                    self.heartbeat.beat(); // the stall timeout of the decision loop begins now
                 }
-                self.told.send_replace(Term { until: Some(until), stalled: false });
+                self.term.send_replace(Term { until: Some(until), stalled: false });
             }
-            Ok(Ok(false)) => drop(self.told.send_replace(Term::default())),
-            // Nothing is known: it is held until its time is over.
+            Ok(Ok(false)) => drop(self.term.send_replace(Term::default())),
+            // The state of the Lease is unknown: the current term goes on until its deadline.
             Ok(Err(error)) => {
-                tracing::debug!(error = with_causes(&error), "the lease could not be looked at");
+                tracing::debug!(error = with_causes(&error), "the lease was not renewed");
             }
-            Err(_) => tracing::debug!("no answer about the lease"),
+            Err(_) => tracing::debug!("the lease was not renewed: no answer"),
         }
     }
 
     fn leads(&self) -> bool {
-        self.told.borrow().until.is_some()
+        self.term.borrow().until.is_some()
     }
 
     /// Whether this process leads and its decision loop has made no progress for too long.
     fn is_stalled(&self) -> bool {
-        self.leads() && self.pulse.silent_for() > self.terms.stall
+        self.leads() && self.heartbeat.silent_for() > self.config.stall_timeout
     }
 
-    /// Ends the term at once and lets the lease run out: requests may still be under way, so it is not given up.
-    fn stall(&self) {
+    /// Ends the term at once and lets the Lease expire: requests may still be in flight, so it is not released.
+    fn end_stalled_term(&self) {
         tracing::error!(
-            seconds = self.pulse.silent_for().as_secs(),
-            "the decision loop makes no progress: the lease is not renewed any more"
+            seconds = self.heartbeat.silent_for().as_secs(),
+            "the decision loop makes no progress: the lease is no longer renewed"
         );
-        self.told.send_replace(Term { until: None, stalled: true });
+        self.term.send_replace(Term { until: None, stalled: true });
     }
 
-    /// One look at the lease, and one try to hold it. Whether it is held now.
-    async fn turn(&mut self) -> kube::Result<bool> {
-        let lease = self.leases.get_opt(&self.terms.name).await?;
+    /// Reads the Lease, and writes it if this process may hold it. Returns whether this process holds it now.
+    async fn try_acquire_or_renew(&mut self) -> kube::Result<bool> {
+        let lease = self.leases.get_opt(&self.config.name).await?;
         let version = lease.as_ref().and_then(ResourceExt::resource_version);
         let now = BootTime::now();
-        let at = match &self.seen {
-            Some(sight) if sight.version == version => sight.at,
+        let at = match &self.observed {
+            Some(observed) if observed.version == version => observed.at,
             _ => now,
         };
-        self.seen = Some(Sight { version, at });
+        self.observed = Some(ObservedLease { version, at });
         let spec = lease.as_ref().and_then(|lease| lease.spec.as_ref());
-        let decided = judge(spec, &self.terms.identity, now.since(at));
-        if decided == Move::Wait {
+        let action = lease_action(spec, &self.config.identity, now.since(at));
+        if action == LeaseAction::Wait {
             return Ok(false);
         }
         let written = match lease {
-            None => self.leases.create(&PostParams::default(), &self.first()).await,
-            Some(lease) => self.write(self.next(lease, decided)).await,
+            None => self.leases.create(&PostParams::default(), &self.new_lease()).await,
+            Some(lease) => self.write(self.with_holder(lease, action)).await,
         };
         match written {
             Ok(_) => Ok(true),
-            // Somebody else was faster. Of the own lease that would be seen with the next look.
-            Err(kube::Error::Api(answer)) if answer.code == 409 && decided == Move::Take => {
+            // Another replica was faster. A conflict on the own Lease is resolved by the next read.
+            Err(kube::Error::Api(status))
+                if status.code == 409 && action == LeaseAction::Acquire =>
+            {
                 Ok(false)
             }
             Err(error) => Err(error),
@@ -269,33 +275,33 @@ impl Candidate {
     }
 
     async fn write(&self, lease: Lease) -> kube::Result<Lease> {
-        self.leases.replace(&self.terms.name, &PostParams::default(), &lease).await
+        self.leases.replace(&self.config.name, &PostParams::default(), &lease).await
     }
 
-    fn first(&self) -> Lease {
-        let metadata = ObjectMeta { name: Some(self.terms.name.clone()), ..ObjectMeta::default() };
-        self.next(Lease { metadata, spec: None }, Move::Take)
+    fn new_lease(&self) -> Lease {
+        let metadata = ObjectMeta { name: Some(self.config.name.clone()), ..ObjectMeta::default() };
+        self.with_holder(Lease { metadata, spec: None }, LeaseAction::Acquire)
     }
 
-    /// The lease with this holder. It keeps the version it was read with, which is the optimistic lock.
-    fn next(&self, mut lease: Lease, decided: Move) -> Lease {
+    /// The Lease with this process as its holder. It keeps the version it was read with, which is the optimistic lock.
+    fn with_holder(&self, mut lease: Lease, action: LeaseAction) -> Lease {
         let now = MicroTime(Timestamp::now());
         let spec = lease.spec.get_or_insert_default();
-        if decided == Move::Take {
+        if action == LeaseAction::Acquire {
             spec.lease_transitions = Some(spec.lease_transitions.map_or(0, |past| past + 1));
             spec.acquire_time = Some(now.clone());
         }
-        spec.holder_identity = Some(self.terms.identity.clone());
+        spec.holder_identity = Some(self.config.identity.clone());
         spec.lease_duration_seconds =
-            Some(self.terms.duration.as_secs().try_into().unwrap_or(i32::MAX));
+            Some(self.config.duration.as_secs().try_into().unwrap_or(i32::MAX));
         spec.renew_time = Some(now);
         lease
     }
 
-    async fn give_up(&self) -> kube::Result<()> {
-        let Some(mut lease) = self.leases.get_opt(&self.terms.name).await? else { return Ok(()) };
+    async fn release(&self) -> kube::Result<()> {
+        let Some(mut lease) = self.leases.get_opt(&self.config.name).await? else { return Ok(()) };
         let spec = lease.spec.get_or_insert_default();
-        if spec.holder_identity.as_deref() == Some(&*self.terms.identity) {
+        if spec.holder_identity.as_deref() == Some(&*self.config.identity) {
             spec.holder_identity = Some(String::new());
             self.write(lease).await?;
         }
@@ -307,9 +313,9 @@ impl Candidate {
 mod tests {
     use crate::lease::election::*;
 
-    fn held(by: &str) -> LeaseSpec {
+    fn held(holder: &str) -> LeaseSpec {
         LeaseSpec {
-            holder_identity: Some(by.to_owned()),
+            holder_identity: Some(holder.to_owned()),
             lease_duration_seconds: Some(15),
             ..LeaseSpec::default()
         }
@@ -318,27 +324,31 @@ mod tests {
     #[test]
     fn processes_of_one_pod_name_have_different_identities() {
         for name in [None, Some(""), Some("muster-0")] {
-            let (one, other) = (unique(name), unique(name));
+            let (one, other) = (unique_identity(name), unique_identity(name));
             assert_ne!(one, other);
             assert!(one.len() > 17, "{one}");
         }
-        assert!(unique(Some("muster-0")).starts_with("muster-0_"));
+        assert!(unique_identity(Some("muster-0")).starts_with("muster-0_"));
+    }
+
+    fn action(lease: Option<&LeaseSpec>, unchanged_seconds: u64) -> LeaseAction {
+        lease_action(lease, "me", Duration::from_secs(unchanged_seconds))
     }
 
     #[test]
-    fn what_nobody_holds_is_taken() {
-        assert_eq!(judge(None, "me", Duration::ZERO), Move::Take);
-        assert_eq!(judge(Some(&held("")), "me", Duration::ZERO), Move::Take);
+    fn lease_without_holder_is_acquired() {
+        assert_eq!(action(None, 0), LeaseAction::Acquire);
+        assert_eq!(action(Some(&held("")), 0), LeaseAction::Acquire);
     }
 
     #[test]
-    fn the_own_is_renewed_however_old() {
-        assert_eq!(judge(Some(&held("me")), "me", Duration::from_secs(99)), Move::Renew);
+    fn own_lease_is_renewed_however_old() {
+        assert_eq!(action(Some(&held("me")), 99), LeaseAction::Renew);
     }
 
     #[test]
-    fn anothers_is_taken_only_when_it_was_not_renewed_for_its_duration() {
-        assert_eq!(judge(Some(&held("you")), "me", Duration::from_secs(14)), Move::Wait);
-        assert_eq!(judge(Some(&held("you")), "me", Duration::from_secs(15)), Move::Take);
+    fn lease_of_another_is_acquired_only_after_its_duration() {
+        assert_eq!(action(Some(&held("you")), 14), LeaseAction::Wait);
+        assert_eq!(action(Some(&held("you")), 15), LeaseAction::Acquire);
     }
 }

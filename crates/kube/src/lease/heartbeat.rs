@@ -1,7 +1,7 @@
-//! The heartbeat of the decision loop: the lease is renewed only while it beats.
+//! The heartbeat of the decision loop: the Lease is renewed only while it beats.
 //!
-//! A loop that hangs, or one pass that takes for ever, must not keep the lease. The loop beats with every pass; the
-//! thread that renews the lease reads the beat and stops renewing when it is too old.
+//! A loop that hangs, or a cycle that never ends, must not keep the Lease. The loop beats with every pass; the thread that
+//! renews the Lease reads the last beat and stops renewing when it is too old.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -34,14 +34,14 @@ impl Heartbeat {
         BootTime::now().since(BootTime::from_millis(self.0.load(Ordering::Acquire)))
     }
 
-    /// Beats while a future is waited for: waiting for an answer is no stall, a task that is never polled is.
-    pub(crate) async fn keep<F: Future>(&self, waited: F) -> F::Output {
-        tokio::pin!(waited);
+    /// Beats while it awaits a future: waiting for an answer is no stall, a task that is never polled is.
+    pub(crate) async fn beat_while<F: Future>(&self, future: F) -> F::Output {
+        tokio::pin!(future);
         loop {
             self.beat();
             tokio::select! {
                 biased;
-                output = &mut waited => return output,
+                output = &mut future => return output,
                 () = tokio::time::sleep(TICK) => {}
             }
         }
@@ -54,11 +54,13 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_beats_and_blocking_does_not() {
-        let pulse = Heartbeat::default();
-        pulse.keep(tokio::time::sleep(Duration::from_millis(1_500))).await;
-        assert!(pulse.silent_for() < Duration::from_millis(1_200), "{:?}", pulse.silent_for());
+        let heartbeat = Heartbeat::default();
+        heartbeat.beat_while(tokio::time::sleep(Duration::from_millis(1_500))).await;
+        let silent = heartbeat.silent_for();
+        assert!(silent < Duration::from_millis(1_200), "{silent:?}");
         let blocks = async { std::thread::sleep(Duration::from_millis(1_300)) };
-        pulse.keep(blocks).await;
-        assert!(pulse.silent_for() >= Duration::from_millis(1_300), "{:?}", pulse.silent_for());
+        heartbeat.beat_while(blocks).await;
+        let silent = heartbeat.silent_for();
+        assert!(silent >= Duration::from_millis(1_300), "{silent:?}");
     }
 }

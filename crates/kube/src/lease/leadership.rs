@@ -1,4 +1,4 @@
-//! Whether this process may act, and until when: what the campaign for the lease tells everything that writes.
+//! Whether this process may write, and until when: the election publishes it, and every writer reads it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,73 +7,73 @@ use tokio::sync::watch;
 
 use crate::lease::boot_clock::BootTime;
 
-/// How the lease stands for this process.
+/// The current term of this process.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Term {
-    /// Until when this process may act, by its own clock. `None` while another holds the lease.
+    /// Until when this process may write, by its own clock. `None` while it does not hold the Lease.
     pub until: Option<BootTime>,
-    /// Whether the lease was let go because the decision loop made no progress.
+    /// Whether the term ended because the decision loop made no progress.
     pub stalled: bool,
 }
 
-/// How often a term is compared with the clock by waits that end with it: timers stop while a machine is suspended.
-const COMPARED: Duration = Duration::from_millis(250);
+/// How often a wait for the end of a term reads the clock: timers stop while a machine is suspended.
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Whether this process may act, and for how long.
+/// Whether this process may write, and for how long.
 #[derive(Clone, Debug)]
 pub struct Leadership {
     term: watch::Receiver<Term>,
-    /// Kept where no lease is needed.
-    _own: Option<Arc<watch::Sender<Term>>>,
+    /// Keeps the channel open where there is no election.
+    _sender: Option<Arc<watch::Sender<Term>>>,
 }
 
 impl Leadership {
     /// Leadership without a lease: there is no other replica.
-    pub fn forever() -> Self {
+    pub fn without_lease() -> Self {
         let until = BootTime::now().after(Duration::from_secs(u32::MAX.into()));
-        let (own, leadership) = Self::until(Term { until: Some(until), stalled: false });
-        Self { _own: Some(Arc::new(own)), ..leadership }
+        let (sender, leadership) = Self::until(Term { until: Some(until), stalled: false });
+        Self { _sender: Some(Arc::new(sender)), ..leadership }
     }
 
-    /// Leadership by terms that are sent.
+    /// Leadership by the terms that the election sends.
     pub(crate) fn until(first: Term) -> (watch::Sender<Term>, Self) {
-        let (told, term) = watch::channel(first);
-        (told, Self { term, _own: None })
+        let (sender, term) = watch::channel(first);
+        (sender, Self { term, _sender: None })
     }
 
-    /// Whether this process may act now.
-    pub fn holds(&self) -> bool {
-        !self.left().is_zero()
+    /// Whether this process may write now.
+    pub fn is_held(&self) -> bool {
+        !self.remaining().is_zero()
     }
 
-    /// For how long this process may act, if the lease is not renewed.
-    pub fn left(&self) -> Duration {
+    /// For how long this process may write if the Lease is not renewed.
+    pub fn remaining(&self) -> Duration {
         let until = self.term.borrow().until;
         until.map_or(Duration::ZERO, |until| until.since(BootTime::now()))
     }
 
-    /// Whether the lease was let go because the decision loop made no progress.
+    /// Whether the term ended because the decision loop made no progress.
     pub fn is_stalled(&self) -> bool {
         self.term.borrow().stalled
     }
 
-    /// Waits until the lease is held.
-    pub async fn won(&mut self) {
-        while !self.holds() {
+    /// Waits until this process leads.
+    pub async fn acquired(&mut self) {
+        while !self.is_held() {
             if self.term.changed().await.is_err() {
-                // Nothing renews it any more: it will never be held again.
+                // The election has ended: this process will never lead again.
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Waits until the lease is no longer held.
+    /// Waits until this process no longer leads.
     pub async fn lost(&mut self) {
-        while self.holds() {
-            let compared = tokio::time::sleep(COMPARED.min(self.left()));
+        while self.is_held() {
+            let check = tokio::time::sleep(CLOCK_CHECK_INTERVAL.min(self.remaining()));
             tokio::select! {
                 changed = self.term.changed() => if changed.is_err() { return },
-                () = compared => {}
+                () = check => {}
             }
         }
     }

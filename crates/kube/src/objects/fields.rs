@@ -7,13 +7,13 @@ use kube::api::DynamicObject;
 use muster_api::workloads::WorkloadKind;
 
 use crate::api::watch::watches::Bounds;
-use crate::cache::kinds::{KindRole, wanted};
+use crate::cache::kinds::{KindRole, watched_kinds};
 use crate::objects::field_mask::Mask;
 use crate::objects::projection::project;
 
 /// The fields of a kind that are read.
-pub(crate) fn mask_of(interest: KindRole) -> Mask {
-    Mask::of(paths(interest))
+pub(crate) fn mask_of(kind_role: KindRole) -> Mask {
+    Mask::of(paths(kind_role))
 }
 
 /// What is kept of an object of a kind that is watched, and the memory that it is estimated to take: for those who measure
@@ -27,12 +27,13 @@ pub fn kept_of(
     json: &str,
     bounds: &Bounds,
 ) -> Result<(DynamicObject, usize), String> {
-    let mut all = wanted().into_iter().map(|(interest, wanted)| (interest, wanted.resource()));
+    let mut all =
+        watched_kinds().into_iter().map(|(kind_role, wanted)| (kind_role, wanted.resource()));
     let is_it = |(_, of): &(KindRole, kube::api::ApiResource)| {
         of.api_version == api_version && of.kind == kind
     };
-    let (interest, _) = all.find(is_it).ok_or_else(|| "not a kind that is watched".to_owned())?;
-    let taken = project(json, &mask_of(interest), bounds.object)?;
+    let (kind_role, _) = all.find(is_it).ok_or_else(|| "not a kind that is watched".to_owned())?;
+    let taken = project(json, &mask_of(kind_role), bounds.object)?;
     Ok((taken.object, taken.cost))
 }
 
@@ -176,8 +177,8 @@ const VOLUME: &[&str] = &[
 const REQUEST: &[&str] =
     &["spec.provisioningClassName", "spec.podSets", "spec.parameters", "status"];
 
-fn paths(interest: KindRole) -> &'static [&'static str] {
-    match interest {
+fn paths(kind_role: KindRole) -> &'static [&'static str] {
+    match kind_role {
         KindRole::Topology | KindRole::Queue | KindRole::Pool | KindRole::Order => OWN,
         KindRole::Gang => GANG,
         KindRole::PriorityClass => &["value", "globalDefault", "preemptionPolicy"],
@@ -315,8 +316,8 @@ mod tests {
     }
 
     /// An object as it is kept, the way its reader wants it.
-    fn kept(interest: KindRole, object: &Value) -> Value {
-        let taken = project(&object.to_string(), &mask_of(interest), 128 << 10);
+    fn kept(kind_role: KindRole, object: &Value) -> Value {
+        let taken = project(&object.to_string(), &mask_of(kind_role), 128 << 10);
         let taken = taken.expect("it can be read").object;
         serde_json::to_value(taken).expect("JSON")
     }

@@ -13,5 +13,5 @@ pub(crate) mod resource;
 
 pub use node::Node;
 pub use node_claim::NodeClaim;
-pub use pod::{GATE, PINNED, Pod, PodStatus, SEAT, SEATED, SENT_AWAY};
+pub use pod::{ASSIGNED_NODE, EVICTION_MESSAGE, GATE, NODE_SELECTOR_ADDED, Pod, PodStatus, SEATED};
 pub use resource::{Condition, is_true};

@@ -51,7 +51,7 @@ impl NodeClaim {
         self.step("Registered").is_some()
     }
     /// Whether it is on its way out.
-    pub fn is_leaving(&self) -> bool {
+    pub fn is_terminating(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
 }

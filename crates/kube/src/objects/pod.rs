@@ -16,15 +16,15 @@ use crate::objects::resource::{Condition, served};
 /// The gate by which pods of any scheduler are held until Muster has room for the whole gang.
 pub const GATE: &str = "muster.sh/gang";
 /// Written on a pod of another scheduler when its gate is lifted: the node that its seat is on.
-pub const SEAT: &str = "muster.sh/assigned-node";
+pub const ASSIGNED_NODE: &str = "muster.sh/assigned-node";
 /// Written beside it when it was Muster that told the pod to go to one node only.
-pub const PINNED: &str = "muster.sh/node-selector-added";
+pub const NODE_SELECTOR_ADDED: &str = "muster.sh/node-selector-added";
 
 /// The condition of a released pod that stands for itself: its message is the node. Tenants cannot write conditions.
 pub const SEATED: &str = "muster.sh/Seated";
 
 /// What a pod is told that Muster sends away.
-pub const SENT_AWAY: &str = "Muster stops the whole gang";
+pub const EVICTION_MESSAGE: &str = "Muster stops the whole gang";
 
 /// A pod, as far as scheduling goes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct PodStatus {
     pub nominated_node_name: Option<String>,
     pub conditions: Vec<Condition>,
     pub start_time: Option<Time>,
-    /// Only while they are taken in: see [`Pod::hold`].
+    /// Only while they are taken in: see [`Pod::count_allocated`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     container_statuses: Vec<ContainerStatus>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -68,19 +68,20 @@ impl Pod {
         self.spec.node_name.as_deref().filter(|name| !name.is_empty())
     }
     /// Whether it has run to its end and takes nothing any more.
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         matches!(&*self.status.phase, "Succeeded" | "Failed")
     }
     pub fn has_succeeded(&self) -> bool {
         self.status.phase == "Succeeded"
     }
     /// Whether somebody has asked for its end.
-    pub fn is_leaving(&self) -> bool {
+    pub fn is_terminating(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
     /// Whether Muster is sending it away.
-    pub fn is_sent_away(&self) -> bool {
-        let told = |one: &Condition| one.kind == "DisruptionTarget" && one.message == SENT_AWAY;
+    pub fn is_evicted_by_muster(&self) -> bool {
+        let told =
+            |one: &Condition| one.kind == "DisruptionTarget" && one.message == EVICTION_MESSAGE;
         self.status.conditions.iter().any(told)
     }
     /// Whether it must not meet certain others, and so they must not meet it.
@@ -94,27 +95,27 @@ impl Pod {
         self.spec.scheduling_gates.iter().any(|gate| gate.name == GATE)
     }
     /// Whether somebody else holds it back from being scheduled.
-    pub fn is_held(&self) -> bool {
+    pub fn has_foreign_gate(&self) -> bool {
         self.spec.scheduling_gates.iter().any(|gate| gate.name != GATE)
     }
     /// The node it was let go to, for another scheduler to put it there.
-    pub fn seat(&self) -> Option<&str> {
-        let seat = self.metadata.annotations.as_ref()?.get(SEAT)?;
+    pub fn assigned_node(&self) -> Option<&str> {
+        let seat = self.metadata.annotations.as_ref()?.get(ASSIGNED_NODE)?;
         Some(&**seat).filter(|seat| !seat.is_empty())
     }
     /// Whether its status says that Muster has released it to this node.
-    pub fn is_said_to_sit_on(&self, node: &str) -> bool {
+    pub fn is_seated_on(&self, node: &str) -> bool {
         let said =
             |one: &Condition| one.kind == SEATED && one.status == "True" && one.message == node;
         self.status.conditions.iter().any(said)
     }
     /// Whether an annotation says that the node selector is Muster's.
-    pub fn is_pinned(&self) -> bool {
-        self.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(PINNED))
+    pub fn has_added_selector(&self) -> bool {
+        self.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(NODE_SELECTOR_ADDED))
     }
     /// What its containers were given and have not given back counts as asked for. Since Kubernetes 1.33 a pod may come to ask
     /// for less while it runs, and has what it had until its kubelet has seen to it.
-    pub fn hold(&mut self) {
+    pub fn count_allocated(&mut self) {
         let PodStatus { container_statuses, init_container_statuses, .. } = &mut self.status;
         let (main, init) = (take(container_statuses), take(init_container_statuses));
         let PodSpec { containers, init_containers, .. } = &mut self.spec;
@@ -137,8 +138,8 @@ impl Pod {
 
     /// Takes out what Muster itself told it when its gate was lifted. Members that are alike stay alike, although each
     /// is told another node.
-    pub fn unpin(&mut self) {
-        if self.is_pinned() {
+    pub fn remove_added_selector(&mut self) {
+        if self.has_added_selector() {
             self.spec.node_selector.remove(HOSTNAME);
         }
     }
@@ -173,7 +174,7 @@ mod tests {
                 ]},
             }))
             .expect("a pod");
-            pod.hold();
+            pod.count_allocated();
             assert!(pod.status.container_statuses.is_empty(), "nothing is kept of it");
             assert!(pod.spec.containers[1].resources.is_empty());
             assert_eq!(pod.spec.containers[0].resources.requests["memory"].0, "1Gi");

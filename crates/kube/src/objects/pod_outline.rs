@@ -20,7 +20,7 @@ const OWNERS: usize = 4;
 
 impl Pod {
     /// The pod without its labels, marks and wishes, and with one container that asks for what all of them do.
-    pub(crate) fn without_wishes(&self) -> Self {
+    pub(crate) fn requests_only(&self) -> Self {
         let metadata = ObjectMeta {
             name: self.metadata.name.clone(),
             namespace: self.metadata.namespace.clone(),
@@ -122,7 +122,7 @@ mod tests {
             "status": {"phase": "Running"},
         }))
         .expect("a pod");
-        let outline = pod.without_wishes();
+        let outline = pod.requests_only();
         let request = |pod: &Pod| pod.spec.request(&BTreeMap::new(), &GpuNames::default());
         assert_eq!(request(&outline), request(&pod));
         assert_eq!(outline.node(), Some("n1"));

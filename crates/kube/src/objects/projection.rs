@@ -26,7 +26,7 @@ const STATUS: usize = 4 << 20;
 
 /// What was kept of an object.
 #[derive(Debug)]
-pub(crate) struct Taken<K> {
+pub(crate) struct Decoded<K> {
     pub(crate) object: K,
     /// Bytes of memory, as estimated, without what Muster itself has written.
     pub(crate) cost: usize,
@@ -40,7 +40,7 @@ pub(crate) fn project(
     json: &str,
     mask: &Mask,
     bytes: usize,
-) -> Result<Taken<DynamicObject>, String> {
+) -> Result<Decoded<DynamicObject>, String> {
     let meter = Meter { bound: bytes, ..Meter::default() };
     let mut reader = serde_json::Deserializer::from_str(json);
     let seed = Seed { mask, meter: &meter, depth: 0 };
@@ -57,7 +57,7 @@ pub(crate) fn project(
         .zip(text("kind"))
         .map(|(api_version, kind)| TypeMeta { api_version, kind });
     let object = DynamicObject { types, metadata, data: Value::Object(fields) };
-    Ok(Taken { object, cost: meter.heap.get() })
+    Ok(Decoded { object, cost: meter.heap.get() })
 }
 
 /// What has been kept so far.
@@ -296,10 +296,10 @@ mod tests {
             r#"{{"metadata":{{"name":"a","junk":{0}}},"junk":{0},"spec":{{}}}}"#,
             deep(9_000)
         );
-        let taken = project(&json, &Mask::of(&["spec.size"]), BYTES).expect("it can be read");
-        assert_eq!(taken.object.metadata.name.as_deref(), Some("a"));
-        assert_eq!(taken.object.data, json!({"spec": {}}));
-        assert!(taken.cost < 4_096, "{}", taken.cost);
+        let decoded = project(&json, &Mask::of(&["spec.size"]), BYTES).expect("it can be read");
+        assert_eq!(decoded.object.metadata.name.as_deref(), Some("a"));
+        assert_eq!(decoded.object.data, json!({"spec": {}}));
+        assert!(decoded.cost < 4_096, "{}", decoded.cost);
     }
 
     #[test]
@@ -329,16 +329,17 @@ mod tests {
         let json = format!(
             r#"{{"metadata":{{"name":"a"}},"spec":{{}},"status":{{"message":"{status}"}}}}"#
         );
-        let taken = project(&json, &gang(), BYTES).expect("it can be read");
-        assert!(taken.cost < 4_096, "{}", taken.cost);
-        assert_eq!(taken.object.data["status"]["message"], status);
+        let decoded = project(&json, &gang(), BYTES).expect("it can be read");
+        assert!(decoded.cost < 4_096, "{}", decoded.cost);
+        assert_eq!(decoded.object.data["status"]["message"], status);
     }
 
     #[test]
     fn odd_values_are_kept_as_they_are() {
         let json = r#"{"metadata":{"name":"a"},"spec":{"size":null,"size":[1,-2,3.5,true,"\u0000"],"more":7}}"#;
-        let taken = project(json, &Mask::of(&["spec.size.below"]), BYTES).expect("it can be read");
-        assert_eq!(taken.object.data, json!({"spec": {"size": [1, -2, 3.5, true, "\0"]}}));
+        let decoded =
+            project(json, &Mask::of(&["spec.size.below"]), BYTES).expect("it can be read");
+        assert_eq!(decoded.object.data, json!({"spec": {"size": [1, -2, 3.5, true, "\0"]}}));
         for json in ["[]", "7", "", "{\"metadata\":7}"] {
             assert!(project(json, &gang(), BYTES).is_err(), "{json}");
         }

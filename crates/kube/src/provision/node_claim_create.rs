@@ -1,8 +1,9 @@
-//! Machines that are being asked for, and may not be wanted by the time the server answers.
+//! Creates and deletes NodeClaims (the launch stage of a claim: `Requested`).
 //!
-//! A NodeClaim that the server refuses to take for a while, its webhook being away, is asked for again and again. If it is
-//! given up meanwhile it must not be made after all when the server recovers, and must not be removed before it is made:
-//! who gives it up says so first, waits for what is under way, and removes it then.
+//! Rule: the create is retried as long as the API server does not answer definitely, for example while a webhook is missing.
+//! A definite refusal fails the claim. If the claim is released while the create is still retried, the NodeClaim must not be
+//! created after the API server recovers, and must not be deleted before it is created: a release first cancels the create,
+//! waits for the attempt in flight, and then deletes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,104 +16,104 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
 use crate::api::writer::ApiWriter;
-use crate::cache::watched_objects::CLAIMS;
+use crate::cache::watched_objects::NODE_CLAIMS;
 use crate::effects::outcome::Outcome;
 use crate::objects::node_claim::NodeClaim;
-use crate::provision::karpenter::claim_name;
+use crate::provision::karpenter::node_claim_name;
 
-/// One NodeClaim that is asked for, or was.
+/// The create of one NodeClaim, in progress or finished.
 #[derive(Debug, Default)]
 pub(crate) struct PendingClaim {
-    /// It is not wanted any more.
-    off: AtomicBool,
-    /// Held by whoever makes or removes it.
-    busy: Mutex<()>,
+    is_cancelled: AtomicBool,
+    /// Held while the NodeClaim is created or deleted.
+    write_lock: Mutex<()>,
 }
 
-/// All of them, by claim.
+/// All NodeClaims that this process has requested, by claim.
 #[derive(Debug, Default)]
 pub(crate) struct PendingClaims(FxHashMap<ClaimId, Arc<PendingClaim>>);
 
 impl PendingClaims {
-    /// The errand of a claim that is to be asked for.
-    pub(crate) fn of(&mut self, id: ClaimId) -> Arc<PendingClaim> {
+    /// The state of a claim that is about to be requested.
+    pub(crate) fn get_or_insert(&mut self, id: ClaimId) -> Arc<PendingClaim> {
         self.0.entry(id).or_default().clone()
     }
 
-    /// Whether a claim was asked for as a NodeClaim, by this process.
-    pub(crate) fn knows(&self, id: ClaimId) -> bool {
+    /// Whether this process has requested a claim as a NodeClaim.
+    pub(crate) fn contains(&self, id: ClaimId) -> bool {
         self.0.contains_key(&id)
     }
 
-    /// A claim is not wanted any more, from now on.
-    pub(crate) fn call_off(&mut self, id: ClaimId) -> Arc<PendingClaim> {
-        let errand = self.0.remove(&id).unwrap_or_default();
-        errand.off.store(true, Ordering::Relaxed);
-        errand
+    /// Cancels the create of a claim: no attempt starts after this.
+    pub(crate) fn cancel(&mut self, id: ClaimId) -> Arc<PendingClaim> {
+        let pending = self.0.remove(&id).unwrap_or_default();
+        pending.is_cancelled.store(true, Ordering::Relaxed);
+        pending
     }
 
-    /// Forgets all but these.
-    pub(crate) fn keep(&mut self, is_known: impl Fn(&ClaimId) -> bool) {
+    /// Forgets all claims except these.
+    pub(crate) fn retain(&mut self, is_known: impl Fn(&ClaimId) -> bool) {
         self.0.retain(|id, _| is_known(id));
     }
 }
 
-/// A machine that is to be asked for as a NodeClaim.
+/// A NodeClaim to create.
 #[derive(Debug)]
-pub(crate) struct Asking {
+pub(crate) struct NodeClaimRequest {
     pub(crate) id: ClaimId,
     pub(crate) object: Value,
-    pub(crate) errand: Arc<PendingClaim>,
+    pub(crate) pending: Arc<PendingClaim>,
 }
 
-impl Asking {
-    /// Makes the NodeClaim, unless it is called off before. One that is there already was asked for before.
-    pub(crate) async fn ask(self, hands: &ApiWriter, told: &UnboundedSender<Outcome>) {
-        let Self { id, object, errand } = self;
-        let hands = hands.buying();
-        let claims: Api<DynamicObject> = Api::all_with(hands.client.clone(), &CLAIMS.resource());
+impl NodeClaimRequest {
+    /// Creates the NodeClaim, unless it is cancelled before. One that exists was created by an earlier attempt.
+    pub(crate) async fn create(self, writer: &ApiWriter, outcomes: &UnboundedSender<Outcome>) {
+        let Self { id, object, pending } = self;
+        let writer = writer.for_purchases();
+        let claims: Api<DynamicObject> =
+            Api::all_with(writer.client.clone(), &NODE_CLAIMS.resource());
         let object: DynamicObject = serde_json::from_value(object).expect("an object");
-        let _busy = errand.busy.lock().await;
+        let _write = pending.write_lock.lock().await;
         let params = PostParams::default();
-        // Looked at before each try, and never while one is under way: what becomes of that must be known.
-        let made = hands
-            .settle(|| async {
-                match errand.off.load(Ordering::Relaxed) {
-                    true => Err(called_off()),
+        // Checked before each attempt, and never during one: the result of an attempt must be known.
+        let created = writer
+            .retry_conflicts(|| async {
+                match pending.is_cancelled.load(Ordering::Relaxed) {
+                    true => Err(cancelled_error()),
                     false => claims.create(&params, &object).await,
                 }
             })
             .await;
-        match made {
-            Ok(_) | Err(Said::Exists) => {}
-            Err(_) if errand.off.load(Ordering::Relaxed) => {
-                tracing::debug!(claim = id.0, "called off before it was made");
+        match created {
+            Ok(_) | Err(ApiError::AlreadyExists) => {}
+            Err(_) if pending.is_cancelled.load(Ordering::Relaxed) => {
+                tracing::debug!(claim = id.0, "cancelled before it was created");
             }
-            Err(said) => drop(told.send(Outcome::ClaimRefused(id, said.to_string()))),
+            Err(error) => drop(outcomes.send(Outcome::ClaimRefused(id, error.to_string()))),
         }
     }
 }
 
-/// Removes the NodeClaim of a claim that was called off, when nobody is about to make it any more.
-pub(crate) async fn remove(
-    hands: &ApiWriter,
-    told: &UnboundedSender<Outcome>,
+/// Deletes the NodeClaim of a cancelled claim, after any attempt to create it has ended.
+pub(crate) async fn delete_node_claim(
+    writer: &ApiWriter,
+    outcomes: &UnboundedSender<Outcome>,
     id: ClaimId,
-    errand: &PendingClaim,
+    pending: &PendingClaim,
 ) {
-    let _busy = errand.busy.lock().await;
-    let hands = hands.buying();
-    let claims: Api<NodeClaim> = Api::all(hands.client.clone());
-    if let Ok(false) = hands.remove(&claims, &claim_name(id)).await {
-        let _ = told.send(Outcome::ClaimGone(id));
+    let _write = pending.write_lock.lock().await;
+    let writer = writer.for_purchases();
+    let claims: Api<NodeClaim> = Api::all(writer.client.clone());
+    if let Ok(false) = writer.delete_until_gone(&claims, &node_claim_name(id)).await {
+        let _ = outcomes.send(Outcome::ClaimGone(id));
     }
 }
 
-/// What ends the tries: an answer that no server has to give.
-fn called_off() -> kube::Error {
-    kube::Error::Api(Box::new(Status::failure("called off", "Gone").with_code(410)))
+/// Ends the attempts: an error that is not retried.
+fn cancelled_error() -> kube::Error {
+    kube::Error::Api(Box::new(Status::failure("cancelled", "Gone").with_code(410)))
 }
 
 #[cfg(test)]
@@ -120,15 +121,16 @@ mod tests {
     use crate::provision::node_claim_create::*;
 
     #[test]
-    fn who_is_called_off_is_so_for_those_who_are_about_to_ask() {
-        let mut errands = PendingClaims::default();
-        let asked = errands.of(ClaimId(1));
-        assert!(errands.knows(ClaimId(1)) && !asked.off.load(Ordering::Relaxed));
-        let given_up = errands.call_off(ClaimId(1));
-        assert!(Arc::ptr_eq(&asked, &given_up) && asked.off.load(Ordering::Relaxed));
-        assert!(!errands.knows(ClaimId(1)));
-        errands.of(ClaimId(2));
-        errands.keep(|id| *id == ClaimId(1));
-        assert!(!errands.knows(ClaimId(2)));
+    fn cancelled_claim_is_cancelled_for_the_create_in_progress() {
+        let mut pending = PendingClaims::default();
+        let requested = pending.get_or_insert(ClaimId(1));
+        let is_cancelled = || requested.is_cancelled.load(Ordering::Relaxed);
+        assert!(pending.contains(ClaimId(1)) && !is_cancelled());
+        let cancelled = pending.cancel(ClaimId(1));
+        assert!(Arc::ptr_eq(&requested, &cancelled) && is_cancelled());
+        assert!(!pending.contains(ClaimId(1)));
+        pending.get_or_insert(ClaimId(2));
+        pending.retain(|id| *id == ClaimId(1));
+        assert!(!pending.contains(ClaimId(2)));
     }
 }

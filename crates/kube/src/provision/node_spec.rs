@@ -1,4 +1,7 @@
-//! Nodes as the planner sees them: what is left of each beside pods that others have put there.
+//! A node as the planner sees it: its allocatable resources minus what pods outside the seats of gangs use.
+//!
+//! Extended resources and GPUs that foreign pods use on the node of a claim are recorded beside the free ones: they exist, as
+//! its offering promised, although members cannot have them.
 
 use std::sync::Arc;
 
@@ -15,29 +18,29 @@ use crate::objects::node::Node;
 use crate::objects::pod::Pod;
 use crate::provision::karpenter::CLAIM;
 
-/// Where vendors write what a node's GPUs are.
+/// The labels in which vendors write the model of a node's GPUs.
 const MODEL: [&str; 3] =
     ["nvidia.com/gpu.product", "karpenter.k8s.aws/instance-gpu-name", "muster.sh/gpu-model"];
-/// Their memory, in MiB.
+/// The labels with the memory of one GPU, in MiB.
 const MEMORY_MIB: [&str; 2] = ["nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory"];
 
-/// By this a pod is known that a kubelet runs out of a file of its own.
+/// The annotation of a static pod, which a kubelet runs from a file.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// What pods of others take of one node.
+/// What pods use of one node outside the seats of gangs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Foreign {
+pub(crate) struct ForeignUsage {
     amounts: NamedAmounts,
     /// GPUs, in thousandths.
     gpu_milli: u64,
-    /// Whether one of them would miss the node.
-    stays: bool,
-    /// Whether some of it is taken by members of gangs, beyond the seats of these.
-    is_beyond: bool,
+    /// Whether one of the pods keeps the node from being idle.
+    keeps_node: bool,
+    /// Whether members of gangs use some of it, beyond their seats.
+    has_excess: bool,
 }
 
-impl Foreign {
-    /// Counts one more pod.
+impl ForeignUsage {
+    /// Adds the requests of one pod.
     pub(crate) fn add(&mut self, request: &Request) {
         for (name, amount) in &request.amounts {
             add(&mut self.amounts, name, *amount);
@@ -45,41 +48,42 @@ impl Foreign {
         self.gpu_milli = self.gpu_milli.saturating_add(request.gpu_milli());
     }
 
-    /// Counts what members of a gang take beyond what it has seats for. What was tokens is not asked for by pods.
-    pub(crate) fn add_beyond(&mut self, takes: &Self, seated: &Self) {
-        for (name, amount) in &takes.amounts {
+    /// Adds what members of a gang use beyond its seats. Pods do not request tokens, so these are not compared.
+    pub(crate) fn add_excess(&mut self, used: &Self, seated: &Self) {
+        for (name, amount) in &used.amounts {
             let more = amount.saturating_sub(seated.amounts.get(name).copied().unwrap_or(0));
             if more > 0 {
                 add(&mut self.amounts, name, more);
-                self.is_beyond = true;
+                self.has_excess = true;
             }
         }
-        let more = takes.gpu_milli.saturating_sub(seated.gpu_milli);
+        let more = used.gpu_milli.saturating_sub(seated.gpu_milli);
         self.gpu_milli = self.gpu_milli.saturating_add(more);
-        self.is_beyond |= more > 0;
-        self.stays |= self.is_beyond;
+        self.has_excess |= more > 0;
+        self.keeps_node |= self.has_excess;
     }
 
-    /// Whether members of gangs take more than they have seats for.
-    pub(crate) fn is_beyond(&self) -> bool {
-        self.is_beyond
+    /// Whether members of gangs use more than their seats.
+    pub(crate) fn has_excess(&self) -> bool {
+        self.has_excess
     }
 
-    /// Whether one more pod would miss the node: not one that is there because the node is, and goes with it.
-    pub(crate) fn stay(&mut self, pod: &Pod) {
+    /// Keeps the node from being idle for this pod, unless the pod exists only because the node does: a DaemonSet's or a static
+    /// pod.
+    pub(crate) fn count_as_user(&mut self, pod: &Pod) {
         let owners = pod.metadata.owner_references.iter().flatten();
         let of_node = owners.into_iter().any(|owner| matches!(&*owner.kind, "DaemonSet" | "Node"));
         let annotations = pod.metadata.annotations.as_ref();
         let of_file = annotations.is_some_and(|all| all.contains_key(MIRROR));
-        self.stays |= !of_node && !of_file;
+        self.keeps_node |= !of_node && !of_file;
     }
 
-    /// Whether any of the node's GPUs is taken.
-    pub(crate) fn takes_gpus(&self) -> bool {
+    /// Whether any of the node's GPUs is used.
+    pub(crate) fn uses_gpus(&self) -> bool {
         self.gpu_milli > 0
     }
 
-    /// Counts what a pod takes of tokens.
+    /// Adds the tokens that a pod uses.
     pub(crate) fn add_tokens(&mut self, tokens: &[(Arc<str>, u64)]) {
         for (name, amount) in tokens {
             add(&mut self.amounts, name, *amount);
@@ -87,39 +91,39 @@ impl Foreign {
     }
 }
 
-/// What is beyond counting is all there is.
+/// Adds an amount. A sum that overflows saturates.
 fn add(amounts: &mut NamedAmounts, name: &Arc<str>, more: u64) {
     let sum = amounts.entry(name.clone()).or_default();
     *sum = sum.saturating_add(more);
 }
 
-/// A node with these tokens, and without what others take of it. What cannot be understood in it is not used; a taint of an
-/// effect that is not known keeps members off.
+/// The node with these tokens, minus what foreign pods use. Invalid resources are ignored; a taint with an unknown effect counts
+/// as `NoSchedule`.
 pub(crate) fn node_spec(
     node: &Node,
     tokens: NamedAmounts,
-    foreign: &Foreign,
+    foreign: &ForeignUsage,
     claim: Option<(ClaimId, Option<&GpuKind>)>,
     names: &GpuNames,
 ) -> NodeSpec {
     let name: Arc<str> = node.metadata.name.as_deref().unwrap_or_default().into();
-    // The number of its claim, which no other node has, would make every node one of its kind.
+    // The claim's number is unique, and would make every node a class of its own.
     let labels = node.metadata.labels.iter().flatten().filter(|(key, _)| *key != CLAIM);
     let labels: Labels = labels.map(shared).collect();
-    let (mut allocatable, gpus) = amounts(node, names);
+    let (mut allocatable, gpus) = self::allocatable(node, names);
     allocatable.extend(tokens);
     for (resource, taken) in &foreign.amounts {
         let Some(free) = allocatable.get_mut(resource) else { continue };
         let had = (*free).min(*taken);
         *free -= had;
         if claim.is_some() && is_extended(resource) {
-            // They are there, as was asked for, although members cannot have them.
+            // They exist, as the offering promised, although members cannot have them.
             allocatable.insert(of_others(resource), had);
         }
     }
     let promised = claim.and_then(|(_, kind)| kind);
     let gpu = gpus.map(|(resource, count)| {
-        let mut kind = kind(resource, &labels);
+        let mut kind = gpu_kind(resource, &labels);
         if let Some(promised) = promised.filter(|promised| promised.resource == kind.resource) {
             kind.clone_from(promised);
         }
@@ -129,7 +133,7 @@ pub(crate) fn node_spec(
     let shown = gpu.as_ref().map_or(0, |(_, count)| *count);
     let gpus = shown.saturating_sub(taken);
     if shown > gpus {
-        allocatable.insert(TAKEN_GPUS.into(), u64::from(shown - gpus)); // the same
+        allocatable.insert(TAKEN_GPUS.into(), u64::from(shown - gpus)); // likewise
     }
     NodeSpec {
         name,
@@ -140,7 +144,7 @@ pub(crate) fn node_spec(
         gpus,
         ready: node.is_ready(),
         claim: claim.map(|(claim, _)| claim),
-        others: foreign.stays,
+        others: foreign.keeps_node,
     }
 }
 
@@ -150,28 +154,28 @@ fn shared((key, value): (&String, &String)) -> (Arc<str>, Arc<str>) {
 
 type Gpus = Option<(Arc<str>, u16)>;
 
-/// What a node offers: amounts, and its GPUs. Of several kinds the one with most devices is meant.
-fn amounts(node: &Node, names: &GpuNames) -> (NamedAmounts, Gpus) {
+/// The allocatable amounts and GPUs of a node. Of several GPU resources the one with most devices counts.
+fn allocatable(node: &Node, names: &GpuNames) -> (NamedAmounts, Gpus) {
     let mut amounts = NamedAmounts::new();
     let mut gpus: Gpus = None;
     for (name, text) in &node.status.allocatable {
-        let odd = |why: &dyn std::fmt::Display| {
+        let warn = |why: &dyn std::fmt::Display| {
             let node = node.metadata.name.as_deref().unwrap_or_default();
-            tracing::warn!(node, resource = name, text, %why, "what a node offers makes no sense");
+            tracing::warn!(node, resource = name, text, %why, "an allocatable quantity is invalid and ignored");
         };
         let quantity: Quantity = match text.parse() {
             Ok(quantity) => quantity,
             Err(why) => {
-                odd(&why);
+                warn(&why);
                 continue;
             }
         };
         if names.is_gpu(name) {
             let Some(count) = quantity.ceil_units() else {
-                odd(&"no number of GPUs");
+                warn(&"not a number of GPUs");
                 continue;
             };
-            // Shared devices are shown as many. What is beyond what can be told apart is not used.
+            // Shared devices are shown as several. Devices beyond the maximum cannot be told apart and are not used.
             let count = u16::try_from(count).unwrap_or(u16::MAX).min(MAX_DEVICES as u16);
             if gpus.as_ref().is_none_or(|(_, most)| count > *most) {
                 gpus = Some((name.as_str().into(), count));
@@ -183,14 +187,14 @@ fn amounts(node: &Node, names: &GpuNames) -> (NamedAmounts, Gpus) {
     (amounts, gpus)
 }
 
-fn kind(resource: Arc<str>, labels: &Labels) -> GpuKind {
+fn gpu_kind(resource: Arc<str>, labels: &Labels) -> GpuKind {
     let first = |keys: &[&str]| keys.iter().find_map(|key| labels.get(*key).cloned());
     let mib = first(&MEMORY_MIB).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let model = first(&MODEL).unwrap_or_else(|| "".into());
     GpuKind { resource, model, memory: mib << 20 }
 }
 
-/// The taints that keep members off. Those that come and go with readiness count as not being ready.
+/// The taints that members have to tolerate. Those that come and go with readiness count as not ready instead.
 pub(crate) fn taints(node: &Node) -> Vec<Taint> {
     let mut taints = Vec::new();
     for taint in node.spec.taints.iter().filter(|taint| !taint.is_passing()) {

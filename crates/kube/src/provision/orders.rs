@@ -14,23 +14,23 @@ use muster_core::plan::Action;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
 use crate::api::writer::ApiWriter;
 use crate::cache::kinds::KindRole;
-use crate::cache::store::Moved;
+use crate::cache::store::ObjectChange;
 use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::host::Host;
-use crate::provision::karpenter::{claim_name, node_claim};
+use crate::provision::karpenter::{node_claim, node_claim_name};
 use crate::provision::node_claim_create;
-use crate::provision::node_claim_create::Asking;
-use crate::provision::order_object::{order_name, written};
-use crate::provision::requests_issued::create::{Writing, ask_autoscaler};
+use crate::provision::node_claim_create::NodeClaimRequest;
+use crate::provision::order_object::{order_manifest, order_name};
+use crate::provision::requests_issued::create::{IssuedRequestWrite, create_issued_requests};
 
 impl Host {
     /// Creates the Order object, and then requests all its claims together.
     pub(crate) fn create_order(&mut self, id: OrderId, gang: GangId) {
         let Some(order) = self.world.orders().get(&id) else { return };
-        let Some(spec) = written(&self.world, &order.spec, order.top_ups) else { return };
+        let Some(spec) = order_manifest(&self.world, &order.spec, order.top_ups) else { return };
         let claims: Vec<ClaimId> = order.spec.claims.iter().map(|(claim, _)| *claim).collect();
         if !order.after.is_empty() {
             self.orders_not_written.insert(id);
@@ -51,12 +51,12 @@ impl Host {
             let object: DynamicObject = serde_json::from_value(object).expect("an object");
             let written = writer.create(&orders, &object).await;
             match written {
-                Ok(_) | Err(Said::Exists) => {
+                Ok(_) | Err(ApiError::AlreadyExists) => {
                     let _ = outcomes.send(Outcome::OrderWritten(id));
                     // The order may be closed while its claims are still requested.
                     tokio::spawn(async move { requests.send(&writer, &outcomes).await });
                 }
-                Err(Said::NotLeader) => {}
+                Err(ApiError::NotLeader) => {}
                 Err(error) => {
                     // Retries are not faster than this.
                     tokio::time::sleep(RETRY_PAUSE).await;
@@ -87,7 +87,7 @@ impl Host {
     /// Updates the Order object when its claims have changed, and then requests the new claims.
     pub(crate) fn update_order(&mut self, id: OrderId) {
         let Some(order) = self.world.orders().get(&id) else { return };
-        let Some(spec) = written(&self.world, &order.spec, order.top_ups) else { return };
+        let Some(spec) = order_manifest(&self.world, &order.spec, order.top_ups) else { return };
         let claims: Vec<ClaimId> = order.spec.claims.iter().map(|(claim, _)| *claim).collect();
         let requests = self.claim_requests(&claims, Some(id));
         let Some(orders) = self.api(KindRole::Order) else { return };
@@ -96,7 +96,7 @@ impl Host {
         self.ordered_writes.write(&name.as_str().into(), async move {
             match writer.patch(&orders, &name, &json!({"spec": spec})).await {
                 Ok(_) => drop(tokio::spawn(async move { requests.send(&writer, &outcomes).await })),
-                Err(Said::NotLeader) => {}
+                Err(ApiError::NotLeader) => {}
                 // Claims that no stored order lists are not requested: no leader could tell which order they belong to.
                 Err(error) => {
                     tracing::warn!(order = name, %error, "not rewritten");
@@ -110,7 +110,7 @@ impl Host {
     }
 
     /// Closes an order that the World does not know: the previous leader wrote it too late.
-    pub(crate) fn observe_order(&mut self, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_order(&mut self, moved: &ObjectChange<DynamicObject>) {
         let number = |object: &DynamicObject| object.data.pointer("/spec/number")?.as_u64();
         let number = moved.is.as_deref().and_then(number).and_then(|id| u32::try_from(id).ok());
         let Some(id) = number.map(OrderId) else { return };
@@ -137,7 +137,7 @@ impl Host {
         let (writer, name) = (self.writer.clone(), order_name(id));
         self.supply_status.forget_order(&name);
         self.ordered_writes.write(&name.as_str().into(), async move {
-            if writer.remove(&orders, &name).await.is_ok() {
+            if writer.delete_until_gone(&orders, &name).await.is_ok() {
                 tracing::debug!(order = name, how, "closed");
             }
         });
@@ -173,24 +173,28 @@ impl Host {
         claims: &[ClaimId],
         order: Option<OrderId>,
     ) -> ClaimRequests {
-        let requests = self.requests_to_write(claims, order);
+        let requests = self.new_issued_requests(claims, order);
         ClaimRequests { claims: self.node_claim_requests(claims), requests }
     }
 
     /// The NodeClaims of those claims that were not requested yet.
-    pub(crate) fn node_claim_requests(&mut self, claims: &[ClaimId]) -> Vec<Asking> {
+    pub(crate) fn node_claim_requests(&mut self, claims: &[ClaimId]) -> Vec<NodeClaimRequest> {
         let known = self.world.claims();
-        self.pending_claims.keep(|id| known.contains_key(id));
+        self.pending_claims.retain(|id| known.contains_key(id));
         let objects: Vec<(ClaimId, Value)> =
             claims.iter().filter_map(|id| Some((*id, self.node_claim_object(*id)?))).collect();
-        let asking = |(id, object)| Asking { id, object, errand: self.pending_claims.of(id) };
-        objects.into_iter().map(asking).collect()
+        let request = |(id, object)| NodeClaimRequest {
+            id,
+            object,
+            pending: self.pending_claims.get_or_insert(id),
+        };
+        objects.into_iter().map(request).collect()
     }
 
     /// The NodeClaim of a claim, if none exists yet and its pool is Karpenter's.
     pub(crate) fn node_claim_object(&self, id: ClaimId) -> Option<Value> {
         let claim = self.world.claims().get(&id)?;
-        if self.cache.claims.get(&claim_name(id)).is_some() {
+        if self.cache.claims.get(&node_claim_name(id)).is_some() {
             return None;
         }
         let pool = &self.world.pools()[claim.offering.pool].spec.name;
@@ -203,33 +207,36 @@ impl Host {
 
     /// Releases a claim by its own provider: its pool may have another provider by now, or be gone.
     pub(crate) fn release_claim(&mut self, id: ClaimId) {
-        if self.is_of_autoscaler(id) {
-            return self.give_up_node(id);
+        if self.is_autoscaler_claim(id) {
+            return self.release_autoscaler_node(id);
         }
-        let errand = self.pending_claims.call_off(id);
+        let pending = self.pending_claims.cancel(id);
         let (writer, outcomes) = (self.writer.clone(), self.outcomes.clone());
-        tokio::spawn(
-            async move { node_claim_create::remove(&writer, &outcomes, id, &errand).await },
-        );
+        tokio::spawn(async move {
+            node_claim_create::delete_node_claim(&writer, &outcomes, id, &pending).await
+        });
     }
 }
 
 /// Claims to request: as NodeClaims, and as requests issued to autoscalers.
 pub(crate) struct ClaimRequests {
-    claims: Vec<Asking>,
-    requests: Vec<Writing>,
+    claims: Vec<NodeClaimRequest>,
+    requests: Vec<IssuedRequestWrite>,
 }
 
 impl ClaimRequests {
     fn claims(&self) -> Vec<ClaimId> {
         let requests = self.requests.iter().flat_map(|request| &request.claims);
-        self.claims.iter().map(|asking| &asking.id).chain(requests).copied().collect()
+        self.claims.iter().map(|request| &request.id).chain(requests).copied().collect()
     }
 
     async fn send(self, writer: &ApiWriter, outcomes: &UnboundedSender<Outcome>) {
         let Self { claims, requests } = self;
         // All of them concurrently.
-        let claims = claims.into_iter().map(|asking| asking.ask(writer, outcomes));
-        tokio::join!(futures::future::join_all(claims), ask_autoscaler(writer, outcomes, requests));
+        let claims = claims.into_iter().map(|request| request.create(writer, outcomes));
+        tokio::join!(
+            futures::future::join_all(claims),
+            create_issued_requests(writer, outcomes, requests)
+        );
     }
 }

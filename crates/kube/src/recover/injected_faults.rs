@@ -5,20 +5,20 @@ use std::time::Duration;
 /// One fault and the gang it strikes at, written `panic:NAMESPACE/NAME`, `pod:..`, `plan:..` or `stall:..`.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    at: Spot,
+    at: FaultPoint,
     name: String,
 }
 
 /// Where a fault strikes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Spot {
+pub(crate) enum FaultPoint {
     /// When a gang is reconciled.
     Gang,
-    /// When a pod is taken in.
+    /// When a pod is observed.
     Pod,
-    /// When the planner is shown a gang.
+    /// When the planner is given a gang.
     Plan,
-    /// When a gang is reconciled, and then for ever.
+    /// When a gang is reconciled: the host hangs.
     Stall,
 }
 
@@ -28,10 +28,10 @@ impl std::str::FromStr for Fault {
     fn from_str(text: &str) -> Result<Self, String> {
         let (at, name) = text.split_once(':').ok_or("not KIND:NAMESPACE/NAME")?;
         let at = match at {
-            "panic" => Spot::Gang,
-            "pod" => Spot::Pod,
-            "plan" => Spot::Plan,
-            "stall" => Spot::Stall,
+            "panic" => FaultPoint::Gang,
+            "pod" => FaultPoint::Pod,
+            "plan" => FaultPoint::Plan,
+            "stall" => FaultPoint::Stall,
             other => return Err(format!("no fault is called {other}")),
         };
         Ok(Self { at, name: name.to_owned() })
@@ -39,12 +39,12 @@ impl std::str::FromStr for Fault {
 }
 
 /// Panics, or hangs, if one of these faults is to strike here.
-pub(crate) fn strike(faults: &[Fault], at: Spot, name: &str) {
+pub(crate) fn strike(faults: &[Fault], at: FaultPoint, name: &str) {
     for fault in faults.iter().filter(|fault| fault.name == name) {
         if fault.at == at {
             panic!("a fault was injected at {name}");
         }
-        if at == Spot::Gang && fault.at == Spot::Stall {
+        if at == FaultPoint::Gang && fault.at == FaultPoint::Stall {
             loop {
                 std::thread::sleep(Duration::from_secs(1));
             }
@@ -52,7 +52,7 @@ pub(crate) fn strike(faults: &[Fault], at: Spot, name: &str) {
     }
 }
 
-/// The gangs whose sight makes the planner panic.
+/// The gangs that make the planner panic.
 pub(crate) fn of_planner(faults: &[Fault]) -> impl Iterator<Item = &str> {
-    faults.iter().filter(|fault| fault.at == Spot::Plan).map(|fault| &*fault.name)
+    faults.iter().filter(|fault| fault.at == FaultPoint::Plan).map(|fault| &*fault.name)
 }

@@ -1,9 +1,9 @@
-//! What the World knows and nobody could see by looking, written down in ConfigMaps of Muster's own namespace: how much
-//! queues have used, how long users' gangs really ran, what was asked of pools.
+//! Stores what the World has learned and no object shows, in ConfigMaps of Muster's own namespace: how much queues have used, how
+//! long users' gangs really ran, how much was demanded of pools.
 //!
-//! Without it every new leader would be fair from the hour it began, and expect nothing of the weeks before. It is written
+//! Without it every new leader would compute fair shares from its own start, and forecast without the weeks before. It is written
 //! every ten seconds where it has changed; what a leader has not written when it is killed is lost, and is not worth more.
-//! Deliberately not here: anything that is acted on. That is written down before.
+//! Not here: anything that decisions depend on for correctness. That is stored before it is acted on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,134 +20,136 @@ use muster_core::remembered::{PastDemand, Remembered};
 use muster_core::time::{Span, Time};
 use serde_json::{Value, json};
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
 use crate::cache::kinds::KindRole;
 use crate::host::Host;
 
-/// How often it is written at most.
-const PAUSE: Duration = Duration::from_secs(10);
-/// Marks the objects it is in, with what each of them is about.
-const ABOUT: &str = "muster.sh/learned-state";
-/// Where everything is that does not grow with time.
-const SMALL: &str = "muster-memory";
-/// The pool that an object is about.
+/// The time between two writes.
+const WRITE_INTERVAL: Duration = Duration::from_secs(10);
+/// The label of the ConfigMaps, with the content of each.
+const CONTENT: &str = "muster.sh/learned-state";
+/// The ConfigMap with everything that does not grow with time.
+const SUMMARY: &str = "muster-memory";
+/// The label with the pool whose demand a ConfigMap has.
 const POOL: &str = "muster.sh/pool";
-/// Users that are remembered. With ten runs of forty bytes each they take half of what an object may have.
+/// Users that are stored. With ten runs of forty bytes each they take half of what an object may have.
 const USERS_MAX: usize = 1_000;
 
-/// What is remembered, and what of it is written.
+/// What was loaded, and what is stored.
 #[derive(Debug, Default)]
 pub(crate) struct LearnedState {
-    /// What whoever led before knew, until the World is told.
-    recalled: Option<Remembered>,
+    /// What the previous leader stored, until it is applied to the World.
+    loaded: Option<Remembered>,
     written: BTreeMap<Arc<str>, BTreeMap<String, String>>,
-    at: Option<Instant>,
+    written_at: Option<Instant>,
 }
 
-/// One object of what is remembered.
-struct Note {
+/// One ConfigMap.
+struct LearnedObject {
     name: Arc<str>,
     pool: Option<Arc<str>>,
     data: BTreeMap<String, String>,
 }
 
 impl Host {
-    /// Asks what whoever led before knew. Muster does without if it may not know.
-    pub(crate) async fn recall(&mut self) {
-        let notes = self.notes();
-        let about = ListParams::default().labels(ABOUT);
-        match self.writer.ask(|| notes.list(&about)).await {
+    /// Reads what the previous leader stored. Without the right to read it, Muster starts with nothing.
+    pub(crate) async fn load_learned_state(&mut self) {
+        let config_maps = self.config_maps();
+        let with_label = ListParams::default().labels(CONTENT);
+        match self.writer.request(|| config_maps.list(&with_label)).await {
             Ok(found) => {
-                for note in &found.items {
-                    let data = note.data.clone().unwrap_or_default();
-                    self.learned.written.insert(note.name_any().into(), data);
+                for object in &found.items {
+                    let data = object.data.clone().unwrap_or_default();
+                    self.learned.written.insert(object.name_any().into(), data);
                 }
-                self.learned.recalled = Some(read(&found.items));
+                self.learned.loaded = Some(read(&found.items));
             }
-            Err(Said::NotLeader) => {}
-            Err(said) => tracing::warn!(%said, "what was learnt before cannot be read"),
+            Err(ApiError::NotLeader) => {}
+            Err(error) => tracing::warn!(%error, "the learned state cannot be read"),
         }
     }
 
-    /// Tells the World what the one before it knew.
+    /// Applies what the previous leader stored to the World.
     pub(crate) fn recover_learned_state(&mut self) {
-        if let Some(recalled) = self.learned.recalled.take() {
-            self.apply_event(&Event::Remembered(Box::new(recalled)));
+        if let Some(loaded) = self.learned.loaded.take() {
+            self.apply_event(&Event::Remembered(Box::new(loaded)));
         }
     }
 
-    /// Writes down what the World knows, where that has changed.
+    /// Writes what the World has learned, where that has changed.
     pub(crate) fn write_learned_state(&mut self) {
-        if self.learned.at.is_some_and(|at| at.elapsed() < PAUSE) {
+        if self.learned.written_at.is_some_and(|at| at.elapsed() < WRITE_INTERVAL) {
             return;
         }
-        self.learned.at = Some(Instant::now());
-        for note in notes(&self.world.remembered()) {
-            if self.learned.written.get(&note.name) != Some(&note.data) {
-                self.write_note(note);
+        self.learned.written_at = Some(Instant::now());
+        for object in learned_objects(&self.world.remembered()) {
+            if self.learned.written.get(&object.name) != Some(&object.data) {
+                self.write_learned_object(object);
             }
         }
     }
 
-    fn write_note(&mut self, note: Note) {
-        let lane: Arc<str> = format!("memory {}", note.name).into();
-        if self.ordered_writes.is_busy(&lane) {
+    fn write_learned_object(&mut self, object: LearnedObject) {
+        let write_key: Arc<str> = format!("memory {}", object.name).into();
+        if self.ordered_writes.is_busy(&write_key) {
             return;
         }
-        let owner = note.pool.as_ref().and_then(|pool| self.object_named(KindRole::Pool, pool));
+        let owner = object.pool.as_ref().and_then(|pool| self.object_named(KindRole::Pool, pool));
         let owner = owner.and_then(|pool| {
             let uid = pool.metadata.uid.clone()?;
             Some(json!([{"apiVersion": "muster.sh/v1alpha1", "kind": "Pool", "name": pool.name_any(), "uid": uid}]))
         });
-        let object = written(&note, owner.as_ref());
-        self.learned.written.insert(note.name.clone(), note.data);
-        let (hands, notes, name) = (self.writer.clone(), self.notes(), note.name);
-        self.ordered_writes.write(&lane, async move {
-            hands.when_bindings_are_done().await;
-            let mut said = hands.patch(&notes, &name, &object).await.map(drop);
-            if let Err(Said::Gone) = said
-                && let Ok(new) = serde_json::from_value::<ConfigMap>(object)
+        let manifest = config_map(&object, owner.as_ref());
+        self.learned.written.insert(object.name.clone(), object.data);
+        let (writer, config_maps, name) = (self.writer.clone(), self.config_maps(), object.name);
+        self.ordered_writes.write(&write_key, async move {
+            writer.when_bindings_are_done().await;
+            let mut written = writer.patch(&config_maps, &name, &manifest).await.map(drop);
+            if let Err(ApiError::NotFound) = written
+                && let Ok(new) = serde_json::from_value::<ConfigMap>(manifest)
             {
-                said = hands.create(&notes, &new).await.map(drop);
+                written = writer.create(&config_maps, &new).await.map(drop);
             }
-            match said {
-                Ok(()) | Err(Said::NotLeader) => {}
-                Err(said) => {
-                    tracing::warn!(name = &*name, %said, "what was learnt is not written down");
+            match written {
+                Ok(()) | Err(ApiError::NotLeader) => {}
+                Err(error) => {
+                    tracing::warn!(name = &*name, %error, "the learned state was not written");
                 }
             }
         });
     }
 
-    fn notes(&self) -> Api<ConfigMap> {
+    fn config_maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.writer.client.clone(), &self.config.namespace)
     }
 }
 
-/// What is remembered, as objects. What changes with every instant is left out where nothing else has changed.
-fn notes(remembered: &Remembered) -> Vec<Note> {
+/// The learned state as objects. A pool's data changes only with its arrivals.
+fn learned_objects(remembered: &Remembered) -> Vec<LearnedObject> {
     let mut latest: Vec<_> = remembered.users.iter().collect();
     latest.sort_by_key(|(_, runs)| runs.last().map(|run| std::cmp::Reverse(run.ended)));
     latest.truncate(USERS_MAX);
     let users: BTreeMap<_, _> = latest.into_iter().collect();
-    let small = BTreeMap::from([
-        ("at".to_owned(), said(remembered.at)),
+    let summary = BTreeMap::from([
+        ("at".to_owned(), timestamp(remembered.at)),
         ("queues".to_owned(), json!(remembered.queues).to_string()),
         ("users".to_owned(), json!(users).to_string()),
     ]);
     let is_idle = remembered.queues.is_empty() && users.is_empty();
-    let small = (!is_idle).then(|| Note { name: SMALL.into(), pool: None, data: small });
-    let pools = remembered.pools.iter().map(|(pool, past)| Note {
+    let summary =
+        (!is_idle).then(|| LearnedObject { name: SUMMARY.into(), pool: None, data: summary });
+    let pools = remembered.pools.iter().map(|(pool, past)| LearnedObject {
         name: format!("muster-demand-{pool}").into(),
         pool: Some(pool.clone()),
         data: demand(past),
     });
-    small.into_iter().chain(pools).collect()
+    summary.into_iter().chain(pools).collect()
 }
 
-/// Who came, a line each: milliseconds after the one before, and thousandths of a node.
+/// Arrivals, one line each: milliseconds since the previous one, and thousandths of a node.
 ///
-/// Up to when is the last of them: nothing is written where nobody came, and who is found later than that is news.
+/// `until` is the time of the last arrival: nothing is written while none comes, and a gang found later than that is a new
+/// arrival.
 fn demand(past: &PastDemand) -> BTreeMap<String, String> {
     let (mut before, mut lines) = (past.since, String::new());
     for arrival in &past.arrivals {
@@ -156,31 +158,35 @@ fn demand(past: &PastDemand) -> BTreeMap<String, String> {
         before = before.max(arrival.at);
     }
     BTreeMap::from([
-        ("since".to_owned(), said(past.since)),
-        ("until".to_owned(), said(before)),
+        ("since".to_owned(), timestamp(past.since)),
+        ("until".to_owned(), timestamp(before)),
         ("arrivals".to_owned(), lines),
     ])
 }
 
-/// What was written down. What cannot be understood is told and done without.
-fn read(notes: &[ConfigMap]) -> Remembered {
+/// Reads the objects. Invalid ones are logged and ignored.
+fn read(config_maps: &[ConfigMap]) -> Remembered {
     let mut remembered = Remembered::default();
-    for note in notes {
-        let data = note.data.clone().unwrap_or_default();
-        let understood = match note.labels().get(POOL) {
+    for object in config_maps {
+        let data = object.data.clone().unwrap_or_default();
+        let valid = match object.labels().get(POOL) {
             Some(pool) => read_demand(&data).map(|past| {
                 remembered.pools.insert(pool.as_str().into(), past);
             }),
-            None => read_small(&data, &mut remembered),
+            None => read_summary(&data, &mut remembered),
         };
-        if let Err(why) = understood {
-            tracing::warn!(note = note.name_any(), why, "what was learnt before is not understood");
+        if let Err(why) = valid {
+            tracing::warn!(
+                object = object.name_any(),
+                why,
+                "a learned state is invalid and ignored"
+            );
         }
     }
     remembered
 }
 
-fn read_small(data: &BTreeMap<String, String>, into: &mut Remembered) -> Result<(), String> {
+fn read_summary(data: &BTreeMap<String, String>, into: &mut Remembered) -> Result<(), String> {
     let of = |name: &str| data.get(name).ok_or_else(|| format!("{name} is missing"));
     let at = instant(of("at")?).map_err(|why| format!("at: {why}"))?;
     let queues = serde_json::from_str(of("queues")?).map_err(|why| format!("queues: {why}"))?;
@@ -206,21 +212,21 @@ fn read_demand(data: &BTreeMap<String, String>) -> Result<PastDemand, String> {
     Ok(PastDemand { since, until, arrivals })
 }
 
-/// The object of a note.
-fn written(note: &Note, owner: Option<&Value>) -> Value {
-    let mut labels = json!({ABOUT: if note.pool.is_some() { "demand" } else { "all" }});
-    if let Some(pool) = &note.pool {
+/// The manifest of a ConfigMap.
+fn config_map(object: &LearnedObject, owner: Option<&Value>) -> Value {
+    let mut labels = json!({CONTENT: if object.pool.is_some() { "demand" } else { "all" }});
+    if let Some(pool) = &object.pool {
         labels[POOL] = json!(pool);
     }
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": note.name, "labels": labels, "ownerReferences": owner},
-        "data": note.data,
+        "metadata": {"name": object.name, "labels": labels, "ownerReferences": owner},
+        "data": object.data,
     })
 }
 
-fn said(at: Time) -> String {
+fn timestamp(at: Time) -> String {
     Timestamp::from_millisecond(at.0).map(|at| at.to_string()).unwrap_or_default()
 }
 
@@ -249,21 +255,26 @@ mod tests {
     }
 
     fn objects(remembered: &Remembered) -> Vec<ConfigMap> {
-        let all = notes(remembered);
-        all.iter().map(|note| serde_json::from_value(written(note, None)).expect("good")).collect()
+        let all = learned_objects(remembered);
+        all.iter()
+            .map(|object| serde_json::from_value(config_map(object, None)).expect("good"))
+            .collect()
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn learned_state_is_read_back_as_written() {
         let all = objects(&remembered());
         assert_eq!(all.len(), 2);
         assert_eq!(read(&all), remembered());
     }
 
     #[test]
-    fn what_was_asked_of_a_pool_is_plain_text() {
+    fn demand_of_a_pool_is_plain_text() {
         let all = objects(&remembered());
-        let pool = all.iter().find(|note| note.name_any() == "muster-demand-gpu").expect("a note");
+        let pool = all
+            .iter()
+            .find(|object| object.name_any() == "muster-demand-gpu")
+            .expect("a ConfigMap");
         let data = pool.data.as_ref().expect("data");
         assert_eq!(data["since"], "2023-11-14T22:13:20Z");
         assert_eq!(data["until"], "2023-11-14T22:14:30Z");
@@ -271,18 +282,18 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_of_a_pool_that_nobody_came_to_however_long() {
+    fn demand_of_a_pool_without_arrivals_is_not_rewritten() {
         let mut later = remembered();
-        let before = notes(&later);
+        let before = learned_objects(&later);
         (later.at, later.pools.get_mut("gpu").expect("a pool").until) = (at(900), at(900));
-        let after = notes(&later);
+        let after = learned_objects(&later);
         assert_eq!(before[1].data, after[1].data);
-        assert_ne!(before[0].data, after[0].data, "what queues have used fades");
+        assert_ne!(before[0].data, after[0].data, "usage decays");
     }
 
     #[test]
-    fn what_is_not_understood_is_done_without() {
-        for (note, key, value, left) in [
+    fn invalid_learned_state_is_ignored() {
+        for (object, key, value, left) in [
             (0, "queues", "{", (0, 0, 1)),
             (0, "users", "[1]", (0, 0, 1)),
             (0, "at", "yesterday", (0, 0, 1)),
@@ -291,7 +302,7 @@ mod tests {
             (1, "since", "", (1, 1, 0)),
         ] {
             let mut all = objects(&remembered());
-            all[note].data.as_mut().expect("data").insert(key.to_owned(), value.to_owned());
+            all[object].data.as_mut().expect("data").insert(key.to_owned(), value.to_owned());
             let read = read(&all);
             let found = (read.queues.len(), read.users.len(), read.pools.len());
             assert_eq!(found, left, "{key}: {value}");

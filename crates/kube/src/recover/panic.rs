@@ -1,4 +1,4 @@
-//! Goes on after a panic: finds what caused it, and has everything else counted anew without it.
+//! Catches panics of the host: quarantines the object that was being handled, and has the World rebuilt without it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,42 +8,45 @@ use std::time::Instant;
 use muster_core::gang::Phase;
 
 use crate::host::Host;
-use crate::recover::quarantine::{Subject, message};
+use crate::recover::quarantine::{WorkItem, panic_message};
 
-/// The host panicked, and nothing can be left out to prevent that.
+/// The host panicked, and there is no object to quarantine.
 #[derive(Debug)]
-pub(crate) struct Unknown(pub(crate) String);
+pub(crate) struct UnknownCause(pub(crate) String);
 
 impl Host {
-    /// Runs part of a pass. After a panic the host must be dropped: its records may be half changed.
+    /// Runs part of a cycle. After a panic the host must be dropped: its state may be half changed.
     ///
     /// # Errors
-    /// When it panicked. The quarantine knows what is left out from then on.
-    pub(crate) fn survive<T>(&mut self, part: impl FnOnce(&mut Self) -> T) -> Result<T, Panicked> {
+    /// When it panicked. The quarantine has the object from then on.
+    pub(crate) fn catch_panic<T>(
+        &mut self,
+        part: impl FnOnce(&mut Self) -> T,
+    ) -> Result<T, Panicked> {
         let passed = catch_unwind(AssertUnwindSafe(|| part(self)));
-        passed.map_err(|panic| Panicked(self.suspect(&*panic)))
+        passed.map_err(|panic| Panicked(self.quarantine_current_item(&*panic)))
     }
 
-    /// Leaves out what the host was busy with.
-    fn suspect(&mut self, panic: &(dyn Any + Send)) -> Result<(), Unknown> {
-        let (said, now) = (message(panic), Instant::now());
-        let found = match self.subject.take() {
+    /// Quarantines the object that was being handled, or suspects of the planner's panic.
+    fn quarantine_current_item(&mut self, panic: &(dyn Any + Send)) -> Result<(), UnknownCause> {
+        let (message, now) = (panic_message(panic), Instant::now());
+        let found = match self.current_item.take() {
             None => false,
-            Some(Subject::Planner) => {
-                let suspects = self.shown_to_the_planner();
-                self.quarantine.plan_failed(&suspects, said, now)
+            Some(WorkItem::Planner) => {
+                let suspects = self.planner_suspects();
+                self.quarantine.plan_failed(&suspects, message, now)
             }
-            Some(subject) => {
-                self.quarantine.leave_out(subject, said, now);
+            Some(item) => {
+                self.quarantine.isolate(item, message, now);
                 true
             }
         };
-        if found { Ok(()) } else { Err(Unknown(said.to_owned())) }
+        if found { Ok(()) } else { Err(UnknownCause(message.to_owned())) }
     }
 
-    /// Gangs that changed since the planner last returned: of these the ones that wait, if there are any. A gang with
-    /// seats is suspected last, since it is not looked after while it is withheld.
-    fn shown_to_the_planner(&self) -> Vec<Arc<str>> {
+    /// Gangs that changed since the planner last returned: of these the waiting ones, if there are any. A gang with seats is
+    /// suspected last, since it is not reconciled while it is withheld.
+    fn planner_suspects(&self) -> Vec<Arc<str>> {
         let waits = |name: &&Arc<str>| {
             let id = self.world.gang_named(name);
             id.and_then(|id| self.world.gang(id)).is_some_and(|gang| gang.phase == Phase::Waiting)
@@ -56,31 +59,31 @@ impl Host {
         self.unplanned.iter().filter(known).cloned().collect()
     }
 
-    /// Why a gang is left out, if it is.
-    pub(crate) fn left_out(&self, gang: &Arc<str>) -> Option<String> {
-        self.quarantine.why(gang, Instant::now())
+    /// Why a gang is quarantined, if it is.
+    pub(crate) fn quarantine_reason(&self, gang: &Arc<str>) -> Option<String> {
+        self.quarantine.reason(gang, Instant::now())
     }
 
-    /// Notes what is handled from now on, and whether it is: what is left out is not.
-    pub(crate) fn handles(&mut self, subject: Subject) -> bool {
-        let is_left_out = self.quarantine.has(&subject, Instant::now());
-        self.subject = (!is_left_out).then_some(subject);
+    /// Records the object that is handled from now on. Returns false, and records none, if it is quarantined.
+    pub(crate) fn begin_item(&mut self, item: WorkItem) -> bool {
+        let is_left_out = self.quarantine.has(&item, Instant::now());
+        self.current_item = (!is_left_out).then_some(item);
         !is_left_out
     }
 
-    /// Tries again what was left out for long enough.
-    pub(crate) fn retry_left_out(&mut self) {
-        for subject in self.quarantine.due(Instant::now()) {
-            tracing::info!(?subject, "tried again");
-            match subject {
-                Subject::Gang(name) => drop(self.dirty.gangs.insert(name)),
-                // What was not taken in is seen with the next list.
+    /// Retries objects whose quarantine is over.
+    pub(crate) fn retry_quarantined(&mut self) {
+        for item in self.quarantine.due(Instant::now()) {
+            tracing::info!(?item, "retried after quarantine");
+            match item {
+                WorkItem::Gang(name) => drop(self.dirty.gangs.insert(name)),
+                // What was not observed is found by a rebuild.
                 _ => self.must_rebuild = true,
             }
         }
     }
 }
 
-/// A pass that ended in a panic, and whether something was found to leave out.
+/// A cycle that ended in a panic, and whether an object was quarantined for it.
 #[derive(Debug)]
-pub(crate) struct Panicked(pub(crate) Result<(), Unknown>);
+pub(crate) struct Panicked(pub(crate) Result<(), UnknownCause>);

@@ -1,5 +1,5 @@
-//! Since when something is there, by what the server says: a gang's place in line, which nobody loses by being stopped or
-//! by a change of leader, and the age of what was asked for.
+//! Ages by the API server's clock: a gang's place in the queue, which it keeps when it is stopped and when the leader changes,
+//! and the age of requests.
 
 use std::sync::Arc;
 
@@ -13,40 +13,41 @@ use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::provision::karpenter::{MANAGED_BY, MUSTER};
 
-/// An instant that the server wrote.
+/// A timestamp of the API server.
 pub(crate) fn instant(time: &meta::Time) -> Time {
     Time(time.0.as_millisecond())
 }
 
-/// When an object was made.
-pub(crate) fn made(metadata: &ObjectMeta) -> Option<Time> {
+/// When an object was created.
+pub(crate) fn created_at(metadata: &ObjectMeta) -> Option<Time> {
     metadata.creation_timestamp.as_ref().map(instant)
 }
 
 impl Host {
-    /// When a group was made: it keeps its place in line, also when its pods were made again and somebody else leads.
-    pub(crate) fn made_at(&self, group: &GangRecord) -> Time {
-        if let Some(at) = self.stands_since(group).and_then(|object| made(&object.metadata)) {
+    /// When a gang was created: it keeps its place in the queue when its pods are recreated and when the leader changes.
+    pub(crate) fn gang_created_at(&self, record: &GangRecord) -> Time {
+        if let Some(at) = self.object_of_age(record).and_then(|object| created_at(&object.metadata))
+        {
             return at;
         }
-        let pods = group.pods.iter().filter_map(|key| self.cache.pods.get(key));
-        let first = pods.filter_map(|pod| made(&pod.metadata)).min();
-        first.or_else(|| self.request_made(&group.source)).unwrap_or_else(|| self.now())
+        let pods = record.pods.iter().filter_map(|key| self.cache.pods.get(key));
+        let first = pods.filter_map(|pod| created_at(&pod.metadata)).min();
+        first.or_else(|| self.request_created_at(&record.source)).unwrap_or_else(|| self.now())
     }
 
-    /// What has been there for as long as a gang waits: the workload that makes its pods, or the object that Muster wrote
-    /// when it was taken in. A group that somebody wrote may have been there long before its pods.
-    fn stands_since(&self, group: &GangRecord) -> Option<&Arc<DynamicObject>> {
-        match &group.source {
-            GangSource::Owner { .. } => Some(self.source_object(&group.source)?.1),
-            GangSource::Gang { .. } if self.template_gang(group).is_some() => {
-                Some(self.source_object(&group.source)?.1)
+    /// The object that is as old as a gang: the workload that creates its pods, or the Gang object that Muster created on
+    /// submission. A user's group object may exist long before its pods.
+    fn object_of_age(&self, record: &GangRecord) -> Option<&Arc<DynamicObject>> {
+        match &record.source {
+            GangSource::Owner { .. } => Some(self.source_object(&record.source)?.1),
+            GangSource::Gang { .. } if self.template_gang(record).is_some() => {
+                Some(self.source_object(&record.source)?.1)
             }
             GangSource::Gang { .. } | GangSource::Group(_) | GangSource::Merged(_) => {
                 let own = |gang: &&Arc<DynamicObject>| {
                     gang.labels().get(MANAGED_BY).is_some_and(|by| by == MUSTER)
                 };
-                self.gang_seen(&group.source.gang_name()).filter(own)
+                self.gang_object(&record.source.gang_name()).filter(own)
             }
             GangSource::Request { .. } | GangSource::Pod { .. } => None,
         }

@@ -12,16 +12,16 @@ use muster_core::id::GangId;
 use muster_core::plan::StopReason;
 use muster_core::time::Span;
 
-use crate::api::retry::{Backoff, Said};
+use crate::api::retry::{ApiError, Backoff};
 use crate::api::writer::ApiWriter;
 use crate::cache::store::Key;
+use crate::cache::store::split_key;
 use crate::constraints::volumes::binding::VolumeNode;
 use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::features::Feature;
 use crate::gang::api_refusal::refusal_of;
 use crate::host::Host;
-use crate::objects::pod::SENT_AWAY;
-use crate::provision::order_object::parts;
+use crate::objects::pod::EVICTION_MESSAGE;
 use crate::schedule::phase::PodsByState;
 
 impl Host {
@@ -144,7 +144,8 @@ impl Host {
             .expect("the gang has a record")
             .assigned_nodes
             .insert(key.clone(), node.clone());
-        let (writer, outcomes) = (self.writer.within(parts(key).0), self.outcomes.clone());
+        let (writer, outcomes) =
+            (self.writer.for_namespace(split_key(key).0), self.outcomes.clone());
         let (gang, key, node) = (gang.clone(), key.clone(), node.clone());
         tokio::spawn(async move {
             if let Err(error) = bind(&writer, &key, &uid, &node).await {
@@ -162,10 +163,11 @@ impl Host {
         for (key, _) in pods {
             let Some(pod) = self.cache.pods.get(key).cloned() else { continue };
             let record = self.gangs.get_mut(name).expect("the gang has a record");
-            if !record.deleting_pods.insert(key.clone()) || pod.is_leaving() {
+            if !record.deleting_pods.insert(key.clone()) || pod.is_terminating() {
                 continue;
             }
-            let (writer, outcomes) = (self.writer.within(parts(key).0), self.outcomes.clone());
+            let (writer, outcomes) =
+                (self.writer.for_namespace(split_key(key).0), self.outcomes.clone());
             let (gang, key) = (name.clone(), key.clone());
             let uid = pod.metadata.uid.clone().unwrap_or_default();
             let finalizers = pod.metadata.finalizers.iter().flatten();
@@ -175,7 +177,7 @@ impl Host {
             let grace = u32::try_from(grace.0 / 1_000).unwrap_or(u32::MAX);
             tokio::spawn(async move {
                 match delete(&writer, &key, (&uid, is_counted), grace).await {
-                    Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
+                    Ok(()) | Err(ApiError::NotFound | ApiError::NotLeader) => {}
                     Err(error) => {
                         tracing::warn!(pod = &*key, %error, "not evicted");
                         tokio::time::sleep(RETRY_PAUSE).await;
@@ -188,8 +190,13 @@ impl Host {
 }
 
 /// Binds a pod to a node by UID: a later pod of the same name is another pod.
-pub(crate) async fn bind(writer: &ApiWriter, key: &str, uid: &str, node: &str) -> Result<(), Said> {
-    let (namespace, name) = parts(key);
+pub(crate) async fn bind(
+    writer: &ApiWriter,
+    key: &str,
+    uid: &str,
+    node: &str,
+) -> Result<(), ApiError> {
+    let (namespace, name) = split_key(key);
     let body = serde_json::json!({
         "apiVersion": "v1",
         "kind": "Binding",
@@ -202,7 +209,7 @@ pub(crate) async fn bind(writer: &ApiWriter, key: &str, uid: &str, node: &str) -
     let mut pauses = Backoff::new();
     loop {
         let bound = writer
-            .ask(|| async {
+            .request(|| async {
                 let request = http::Request::post(&path).body(body.clone());
                 let request = request.map_err(kube::Error::HttpError)?;
                 writer.client.request::<serde_json::Value>(request).await
@@ -210,16 +217,16 @@ pub(crate) async fn bind(writer: &ApiWriter, key: &str, uid: &str, node: &str) -
             .await;
         let why = match bound {
             Ok(_) => return Ok(()),
-            Err(Said::Conflict(why)) => why,
+            Err(ApiError::Conflict(why)) => why,
             Err(error) => return Err(error),
         };
         // The first answer may have been lost: read where the pod is.
-        let pod = writer.ask(|| pods.get(name)).await?;
+        let pod = writer.request(|| pods.get(name)).await?;
         let same = pod.metadata.uid.as_deref() == Some(uid);
         match pod.spec.and_then(|spec| spec.node_name) {
             Some(there) if same && there == node => return Ok(()),
             None if same && pod.metadata.deletion_timestamp.is_none() => {}
-            _ => return Err(Said::Conflict(why)),
+            _ => return Err(ApiError::Conflict(why)),
         }
         tokio::time::sleep(pauses.next(None)).await;
     }
@@ -236,24 +243,24 @@ async fn delete(
     key: &str,
     (uid, is_counted): (&str, bool),
     grace: u32,
-) -> Result<(), Said> {
-    let (namespace, name) = parts(key);
+) -> Result<(), ApiError> {
+    let (namespace, name) = split_key(key);
     let pods: Api<AnyPod> = Api::namespaced(writer.client.clone(), namespace);
     let condition = serde_json::json!({"metadata": {"uid": uid}, "status": {"conditions": [{
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "PreemptionByScheduler",
-        "message": SENT_AWAY,
+        "message": EVICTION_MESSAGE,
         "lastTransitionTime": jiff::Timestamp::now().to_string(),
     }]}});
     let (params, patch) = (PatchParams::default(), Patch::Strategic(condition));
-    writer.write_to_this(&pods, name, uid, || pods.patch_status(name, &params, &patch)).await?;
+    writer.write_with_uid(&pods, name, uid, || pods.patch_status(name, &params, &patch)).await?;
     if is_counted {
         let patch = serde_json::json!({"metadata": {
             "uid": uid,
             "$deleteFromPrimitiveList/finalizers": [JOB_TRACKING],
         }});
-        writer.patch_this(&pods, name, uid, &Patch::Strategic(patch)).await?;
+        writer.patch_with_uid(&pods, name, uid, &Patch::Strategic(patch)).await?;
     }
     let options = DeleteParams {
         grace_period_seconds: Some(grace),

@@ -28,7 +28,7 @@ impl Host {
     /// The pods of a gang that are on a node, and not only assigned to one.
     pub(crate) fn pods_on_nodes(&self, record: &GangRecord) -> Vec<(Key, Arc<str>)> {
         let pods = record.pods.iter().filter_map(|key| Some((key, self.cache.pods.get(key)?)));
-        pods.filter(|(_, pod)| !pod.is_over())
+        pods.filter(|(_, pod)| !pod.is_finished())
             .filter_map(|(key, pod)| Some((key.clone(), pod.node()?.into())))
             .collect()
     }
@@ -110,7 +110,7 @@ impl Host {
             let record = self.gangs.get(name).expect("the gang has a record");
             let is_unknown = self.world.gang_named(name).is_some() && !self.has_placement(name);
             if is_unknown && !self.pods_on_nodes(record).is_empty() {
-                found.push((self.made_at(record), name.clone()));
+                found.push((self.gang_created_at(record), name.clone()));
             }
         }
         found.sort();

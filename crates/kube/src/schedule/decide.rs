@@ -14,7 +14,7 @@ use muster_plan::plan;
 
 use crate::gang::identity::GangSource;
 use crate::host::Host;
-use crate::recover::quarantine::Subject;
+use crate::recover::quarantine::WorkItem;
 use crate::schedule::reconcile::is_single_pod;
 
 /// Rounds of planning at one instant. Each decides something, and real instants need a handful; what is left after these is
@@ -26,11 +26,11 @@ impl Host {
     pub(crate) fn decide(&mut self) {
         for _ in 0..ROUNDS {
             self.world_changed = false;
-            self.subject = Some(Subject::Planner);
+            self.current_item = Some(WorkItem::Planner);
             #[cfg(any(test, feature = "cluster"))]
             self.inject_planner_fault();
             let decided = plan(&self.world, self.now(), &self.policy);
-            self.subject = None;
+            self.current_item = None;
             self.unplanned.clear();
             if self.dirty.gangs.is_empty() {
                 // All quarantined gangs that are on trial so far were reconciled and planned.
@@ -42,7 +42,7 @@ impl Host {
             for group in &decided.groups {
                 acts |= self.apply_group(group);
             }
-            self.subject = None;
+            self.current_item = None;
             self.keep_verdicts(&decided);
             // An obstacle found while an action was checked is news to the planner.
             if !acts && !self.world_changed {
@@ -87,7 +87,7 @@ impl Host {
         }
         let mut done = false;
         for action in &group.actions {
-            self.subject = self.subject_of(action);
+            self.current_item = self.work_item_of(action);
             if self.awaits_order_write(action) {
                 continue;
             }
@@ -101,13 +101,13 @@ impl Host {
     }
 
     /// The gang that an action is for, where it is for one.
-    fn subject_of(&self, action: &Action) -> Option<Subject> {
+    fn work_item_of(&self, action: &Action) -> Option<WorkItem> {
         let (Action::Admit { gang, .. } | Action::Stop { gang, .. } | Action::Resize { gang, .. }) =
             action
         else {
             return None;
         };
-        self.world.gang(*gang).map(|gang| Subject::Gang(gang.spec.name.clone()))
+        self.world.gang(*gang).map(|gang| WorkItem::Gang(gang.spec.name.clone()))
     }
 
     /// Whether an action is still possible by what is observed. A gang that lost pods meanwhile is not started with fewer.

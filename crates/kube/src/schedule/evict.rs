@@ -31,7 +31,7 @@ impl Host {
     pub(crate) fn begin_stopping(&mut self, id: GangId) {
         let name: Option<Arc<str>> = self.world.gang(id).map(|gang| gang.spec.name.clone());
         if let Some(name) = name {
-            self.announce_stop(&name, id);
+            self.record_stop(&name, id);
             self.dirty.gangs.insert(name);
         }
     }

@@ -230,8 +230,8 @@ impl Host {
             let role = record.pod_roles.get(key);
             let wanted =
                 role.and_then(|role| record.role_sizes.get(role)).and_then(|size| size.wanted);
-            let is_wanted = wanted.is_none_or(|wanted| record.rank(key) < wanted);
-            is_wanted && self.cache.pods.get(key).is_none_or(|pod| !pod.is_leaving())
+            let is_request_open = wanted.is_none_or(|wanted| record.rank(key) < wanted);
+            is_request_open && self.cache.pods.get(key).is_none_or(|pod| !pod.is_terminating())
         };
         let bound = by_state.bound.iter().filter(stays).cloned().collect();
         PodsByState { bound, unbound: by_state.unbound.clone() }
@@ -242,7 +242,7 @@ impl Host {
         let exist = |at: u16| {
             let mine = record.pod_roles.iter().filter(|(_, role)| **role == at);
             let live = mine.filter_map(|(key, _)| self.cache.pods.get(key));
-            live.filter(|pod| !pod.is_over()).count() as u32
+            live.filter(|pod| !pod.is_finished()).count() as u32
         };
         let mut roles = (0..).zip(&gang.spec.roles);
         roles.any(|(at, role)| gang.members_in(at) > exist(at).max(role.min))

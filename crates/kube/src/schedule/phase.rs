@@ -72,7 +72,7 @@ impl Host {
                 record.members_requested_at = None;
                 (record.job_seen_running, record.requested_suspend) = (false, None);
                 self.constraints.forget(name);
-                self.unwrite(name);
+                self.forget_status(name);
                 self.clear_placement(name);
             }
             Phase::Admitted { .. } => {
@@ -118,15 +118,15 @@ impl Host {
         let mut by_state = PodsByState::default();
         for key in &record.pods {
             let Some(pod) = self.cache.pods.get(key) else { continue };
-            if pod.is_over() {
+            if pod.is_finished() {
                 continue;
             }
             if let Some(node) = pod.node() {
                 by_state.bound.push((key.clone(), node.into()));
             } else if let Some(node) = record.assigned_nodes.get(key) {
                 by_state.bound.push((key.clone(), node.clone()));
-            } else if !pod.is_leaving()
-                && !pod.is_held()
+            } else if !pod.is_terminating()
+                && !pod.has_foreign_gate()
                 && (self.config.binds(pod) || pod.has_gate())
             {
                 by_state.unbound.push(key.clone());

@@ -15,13 +15,13 @@ use muster_core::id::GangId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
+use crate::cache::store::split_key;
 use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::gang::api_refusal::refusal_of;
 use crate::gang::identity::GangSource;
 use crate::gang::merged_groups::names_of;
 use crate::host::Host;
-use crate::provision::order_object::parts;
 use crate::status::gang_object::{group_write_key, write_group_status, write_or_create};
 
 impl Host {
@@ -38,7 +38,7 @@ impl Host {
             _ => Value::Null,
         };
         let reason = if phase == GangPhase::Running { "Running" } else { "Admitted" };
-        let before = self.gang_seen(name).and_then(|gang| gang.data.get("status"));
+        let before = self.gang_object(name).and_then(|gang| gang.data.get("status"));
         let message = "every member has a seat";
         let conditions = gang_conditions(phase, reason, message, before, self.now());
         let status = json!({"status": {
@@ -49,7 +49,7 @@ impl Host {
             "placement": Placement::folded(placement.clone()),
         }});
         let Some(objects) = self.gang_api(name) else { return };
-        let object = self.gang_object(name);
+        let object = self.generated_gang_object(name);
         let is_new = self.gangs_without_object.remove(name);
         let created_first = object.clone().filter(|_| is_new);
         if let Some(record) = self.gangs.get_mut(name) {
@@ -57,7 +57,7 @@ impl Host {
             // The bind timeout runs from here, also if the API server never answers.
             record.binding_since.get_or_insert_with(Instant::now);
         }
-        let writer = self.writer.within(parts(name).0);
+        let writer = self.writer.for_namespace(split_key(name).0);
         let (outcomes, gang) = (self.outcomes.clone(), name.clone());
         self.ordered_writes.write(name, async move {
             let created = match created_first {
@@ -65,7 +65,7 @@ impl Host {
                 None => Ok(()),
             };
             let written = match created {
-                Ok(()) | Err(Said::Exists) => {
+                Ok(()) | Err(ApiError::AlreadyExists) => {
                     write_or_create(&writer, &objects, &gang, object, status).await
                 }
                 refused => refused,
@@ -120,11 +120,11 @@ impl Host {
             (true, true) => GangPhase::Failed,
         };
         for (objects, object, patch) in self.final_group_patches(name) {
-            let (writer, gang) = (self.writer.within(parts(name).0), name.clone());
+            let (writer, gang) = (self.writer.for_namespace(split_key(name).0), name.clone());
             self.ordered_writes.write(&group_write_key(name), async move {
                 let error = write_group_status(&writer, &objects, &object, &patch).await.err();
                 if let Some(error) =
-                    error.filter(|error| !matches!(error, Said::Gone | Said::NotLeader))
+                    error.filter(|error| !matches!(error, ApiError::NotFound | ApiError::NotLeader))
                 {
                     tracing::warn!(gang = &*gang, %error, "the end was not written to its group");
                 }
@@ -142,7 +142,7 @@ impl Host {
             _ => ("Waiting", "the gang holds no seats"),
         };
         let is_finished = matches!(phase, GangPhase::Succeeded | GangPhase::Failed);
-        let before = self.gang_seen(name).and_then(|gang| gang.data.get("status"));
+        let before = self.gang_object(name).and_then(|gang| gang.data.get("status"));
         let conditions = gang_conditions(phase, reason, message, before, self.now());
         let patch = json!({"status": {
             "phase": phase,
@@ -152,13 +152,13 @@ impl Host {
             "endedAt": is_finished.then_some(Stamp(self.now())),
             "conditions": conditions,
         }});
-        let (writer, gang) = (self.writer.within(parts(name).0), name.clone());
+        let (writer, gang) = (self.writer.for_namespace(split_key(name).0), name.clone());
         self.ordered_writes.write(name, async move {
-            let (_, object) = parts(&gang);
+            let (_, object) = split_key(&gang);
 
             let error = writer.patch_status(&objects, object, &patch).await.err();
             if let Some(error) =
-                error.filter(|error| !matches!(error, Said::Gone | Said::NotLeader))
+                error.filter(|error| !matches!(error, ApiError::NotFound | ApiError::NotLeader))
             {
                 tracing::warn!(gang = &*gang, %error, "its final status was not written");
             }

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 
 use crate::cache::store::Key;
 use crate::host::Host;
-use crate::provision::requests_served::handover::{Spot, sittings};
+use crate::provision::requests_served::handover::{SingleSeat, seats_by_node};
 use crate::schedule::reconcile::have_same_members;
 
 impl Host {
@@ -77,7 +77,7 @@ impl Host {
     }
 
     /// The role and node of each bound member.
-    fn occupied_spots(&self, name: &str, bound: &[(Key, Arc<str>)]) -> Vec<Spot> {
+    fn occupied_spots(&self, name: &str, bound: &[(Key, Arc<str>)]) -> Vec<SingleSeat> {
         let Some(record) = self.gangs.get(name) else { return Vec::new() };
         let spot = |(key, node): &(Key, Arc<str>)| {
             Some((*record.pod_roles.get(key)?, self.world.node_named(node)?))
@@ -126,14 +126,14 @@ impl Host {
 
     fn recorded_nodes(&self, name: &str) -> Vec<NodeIdx> {
         let placement =
-            self.gang_seen(name).map(|object| crate::schedule::placement::placement_of(object));
+            self.gang_object(name).map(|object| crate::schedule::placement::placement_of(object));
         let placement = placement.unwrap_or_default();
         placement.iter().filter_map(|one| self.world.node_named(&one.node)).collect()
     }
 
     /// Whether the recorded placement is for the members that a gang has.
     fn is_recorded_whole(&self, name: &str, gang: &Gang) -> bool {
-        self.recorded(name).is_some_and(|sitting| {
+        self.recorded_seats(name).is_some_and(|sitting| {
             gang.spec.roles.iter().enumerate().all(|(at, role)| {
                 let mine = sitting.iter().filter(|one| usize::from(one.role) == at);
                 (role.min..=role.max).contains(&mine.map(|one| u32::from(one.members)).sum())
@@ -146,7 +146,7 @@ const NO_ROOM: &str = "some of its members do not fit on its seats, and wait for
 
 /// Capacity found for members of a gang: one spot for each that fits.
 struct FoundRoom {
-    spots: Vec<Spot>,
+    spots: Vec<SingleSeat>,
 }
 
 impl FoundRoom {
@@ -170,8 +170,9 @@ impl FoundRoom {
                 with.roles.push(RoleSpec { min, max, ..role.clone() });
             }
         }
-        let spots: Vec<Spot> = self.spots.iter().map(|(of, node)| (places[of], *node)).collect();
-        (with, sittings(&spots))
+        let spots: Vec<SingleSeat> =
+            self.spots.iter().map(|(of, node)| (places[of], *node)).collect();
+        (with, seats_by_node(&spots))
     }
 }
 
@@ -182,7 +183,7 @@ fn room(
     gang: &Gang,
     spec: &GangSpec,
     nodes: &[NodeIdx],
-    here: &[Spot],
+    here: &[SingleSeat],
 ) -> FoundRoom {
     let kinds = world.kinds_of(&spec.roles);
     let mut states: FxHashMap<NodeIdx, NodeState> = FxHashMap::default();

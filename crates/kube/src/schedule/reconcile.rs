@@ -11,29 +11,29 @@ use muster_core::event::Refusal;
 use muster_core::gang::{GangSpec, Phase, RoleSpec};
 use muster_core::resource::TOKEN;
 
-use crate::cache::node_usage::takes_otherwise;
-use crate::cache::store::{Key, Moved};
+use crate::cache::node_usage::usage_changed;
+use crate::cache::store::{Key, ObjectChange};
 use crate::gang::identity::{BuiltGang, GangSource};
 use crate::gang::tenancy::trusted_annotations::Released;
 use crate::host::Host;
 use crate::objects::pod::Pod;
-use crate::provision::requests_served::handover::Room;
+use crate::provision::requests_served::handover::BookingState;
 use crate::schedule::owner_resize::Size;
 use crate::status::gang::LEFT_OUT;
 
 impl Host {
     /// Applies a change of a pod.
-    pub(crate) fn observe_pod(&mut self, moved: &Moved<Pod>) {
+    pub(crate) fn observe_pod(&mut self, moved: &ObjectChange<Pod>) {
         #[cfg(any(test, feature = "cluster"))]
         crate::recover::injected_faults::strike(
             &self.config.faults,
-            crate::recover::injected_faults::Spot::Pod,
+            crate::recover::injected_faults::FaultPoint::Pod,
             &moved.key,
         );
         let nodes = [&moved.was, &moved.is].map(|pod| pod.as_deref().and_then(Pod::node));
         self.pod_may_invalidate(moved);
         let Some(pod) = &moved.is else {
-            self.unwrite_pod(&moved.key);
+            self.forget_pod_status(&moved.key);
             let gang = self.gangs.remove_pod(&moved.key);
             let is_known = gang.as_ref().is_some_and(|gang| self.world.gang_named(gang).is_some());
             if !is_known || nodes.iter().flatten().any(|node| self.excess_usage.contains(*node)) {
@@ -47,7 +47,7 @@ impl Host {
             if let Some(gang) = self.gangs.remove_pod(&moved.key) {
                 self.dirty.gangs.insert(gang);
             }
-            if takes_otherwise(moved) {
+            if usage_changed(moved) {
                 self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
             }
             return;
@@ -60,12 +60,12 @@ impl Host {
             assigned.is_some_and(|node| nodes[0].is_none() && nodes[1] == Some(&**node));
         self.observe_assigned_node(&moved.key, pod);
         let has_excess = nodes.iter().flatten().any(|node| self.excess_usage.contains(*node));
-        let is_elsewhere = takes_otherwise(moved) && !is_as_assigned && !pod.is_over();
+        let is_elsewhere = usage_changed(moved) && !is_as_assigned && !pod.is_finished();
         if is_elsewhere || has_excess || self.world.gang_named(&name).is_none() {
             self.dirty.nodes.extend(nodes.into_iter().flatten().map(Arc::from));
         }
         if moved.was.is_none() && pod.node().is_none() {
-            self.written_status.is_untold(&name);
+            self.written_status.rewrite_pods(&name);
         }
         self.dirty.gangs.insert(name);
     }
@@ -94,14 +94,14 @@ impl Host {
     /// Reconciles a gang whose pods, or the objects it is built from, have changed.
     pub(crate) fn reconcile_gang(&mut self, name: &Arc<str>) {
         #[cfg(any(test, feature = "cluster"))]
-        if self.left_out(name).is_none() {
+        if self.quarantine_reason(name).is_none() {
             crate::recover::injected_faults::strike(
                 &self.config.faults,
-                crate::recover::injected_faults::Spot::Gang,
+                crate::recover::injected_faults::FaultPoint::Gang,
                 name,
             );
         }
-        if self.left_out(name).is_none() && self.regroup(name) {
+        if self.quarantine_reason(name).is_none() && self.regroup(name) {
             return;
         }
         let Some(record) = self.gangs.get(name) else { return };
@@ -109,7 +109,7 @@ impl Host {
         if has_no_pods && !self.source_exists(&record.source) {
             return self.remove_gang(name);
         }
-        if let Some(why) = self.left_out(name) {
+        if let Some(why) = self.quarantine_reason(name) {
             return self.hold_quarantined(name, &why);
         }
         if let GangSource::Request { .. } = record.source {
@@ -126,7 +126,7 @@ impl Host {
                 self.gangs.get_mut(name).expect("the gang has a record").preferences_refreshed =
                     false;
                 self.submit_or_update(name, built);
-                self.take_room(name);
+                self.hand_over_booking(name);
             }
             Err(why) => {
                 let record = self.gangs.get_mut(name).expect("the gang has a record");
@@ -152,11 +152,11 @@ impl Host {
     /// The gang as it is submitted, with its tokens and holds, or why it is none. A gang that names a booking that is not
     /// provisioned yet is not queued for other capacity.
     pub(crate) fn build_for_submit(&mut self, name: &Arc<str>) -> Result<BuiltGang, String> {
-        if let Some(why) = self.left_out(name) {
+        if let Some(why) = self.quarantine_reason(name) {
             return Err(why);
         }
-        if let Room::Awaited(booking, why) = self.room_of(name) {
-            self.await_room(name, booking);
+        if let BookingState::Pending(booking, why) = self.booking_state(name) {
+            self.wait_for_booking(name, booking);
             return Err(why);
         }
         let record = self.gangs.get(name).expect("the gang has a record");
@@ -211,8 +211,9 @@ impl Host {
                     Some(spec);
                 if !known && was_refused {
                     // It has queued all the time that what it lacked did not exist.
-                    let since = self.made_at(self.gangs.get(name).expect("the gang has a record"));
-                    self.has_waited(name, since);
+                    let since =
+                        self.gang_created_at(self.gangs.get(name).expect("the gang has a record"));
+                    self.recover_waiting_since(name, since);
                 }
                 if !known {
                     self.record_unsupported(name, &unsupported);
@@ -241,7 +242,7 @@ impl Host {
                 let record = self.gangs.get(name).expect("the gang has a record");
                 let waits = |key: &Key| {
                     let pod = self.cache.pods.get(key);
-                    pod.is_some_and(|pod| !pod.is_over() && pod.node().is_none())
+                    pod.is_some_and(|pod| !pod.is_finished() && pod.node().is_none())
                 };
                 let has_no_seat = |key: &Key| waits(key) && !record.pod_roles.contains_key(key);
                 let differs = record.pods.iter().any(has_no_seat);
@@ -348,9 +349,9 @@ impl Host {
             }
         }
         self.clear_placement(name);
-        self.unwrite(name);
+        self.forget_status(name);
         self.gangs.remove(name);
-        self.served_requests.waits_no_more(name);
+        self.served_requests.stop_waiting(name);
         self.constraints.forget(name);
     }
 }

@@ -59,7 +59,8 @@ impl Host {
             seats.extend((0..*members).map(|_| (*role, node.clone())));
         }
         let mut bound: Vec<&(Key, Arc<str>)> = by_state.bound.iter().collect();
-        let is_leaving = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.is_leaving());
+        let is_leaving =
+            |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.is_terminating());
         bound.sort_by_key(|(key, _)| (is_leaving(key), record.rank(key)));
         let mut surplus: Vec<(Key, Arc<str>)> = Vec::new();
         for (key, node) in bound {

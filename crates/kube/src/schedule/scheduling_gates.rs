@@ -20,17 +20,17 @@ use muster_core::plan::StopReason;
 use muster_core::topology::HOSTNAME;
 use serde_json::{Value, json};
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
 use crate::api::writer::ApiWriter;
 use crate::cache::store::Key;
+use crate::cache::store::split_key;
 use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::features::Feature;
 use crate::gang::api_refusal::refusal_of;
 use crate::gang::identity::GangSource;
 use crate::gang::tenancy::trusted_annotations::Released;
 use crate::host::Host;
-use crate::objects::pod::{GATE, PINNED, Pod, SEAT, SEATED};
-use crate::provision::order_object::parts;
+use crate::objects::pod::{ASSIGNED_NODE, GATE, NODE_SELECTOR_ADDED, Pod, SEATED};
 use crate::schedule::bind::bind;
 
 impl Host {
@@ -55,17 +55,18 @@ impl Host {
         // The node is recorded first: in the status of the Gang, or for a single pod in its own status.
         let seated =
             (!binds && matches!(record.source, GangSource::Pod { .. })).then(|| seated(&uid, node));
-        let (writer, outcomes) = (self.writer.within(parts(key).0), self.outcomes.clone());
+        let (writer, outcomes) =
+            (self.writer.for_namespace(split_key(key).0), self.outcomes.clone());
         let (gang, key, node) = (gang.clone(), key.clone(), node.clone());
         tokio::spawn(async move {
-            let (namespace, name) = parts(&key);
+            let (namespace, name) = split_key(&key);
             let pods: Api<AnyPod> = Api::namespaced(writer.client.clone(), namespace);
             let mut done = match seated {
                 Some(seated) => record_seat(&writer, &pods, name, &uid, seated).await,
                 None => Ok(()),
             };
             if done.is_ok() {
-                done = writer.patch_this(&pods, name, &uid, &Patch::Strategic(patch)).await;
+                done = writer.patch_with_uid(&pods, name, &uid, &Patch::Strategic(patch)).await;
             }
             if done.is_ok() && binds {
                 done = bind(&writer, &key, &uid, &node).await;
@@ -135,9 +136,9 @@ async fn record_seat(
     name: &str,
     uid: &str,
     status: Value,
-) -> Result<(), Said> {
+) -> Result<(), ApiError> {
     let (params, patch) = (PatchParams::default(), Patch::Strategic(status));
-    writer.write_to_this(pods, name, uid, || pods.patch_status(name, &params, &patch)).await
+    writer.write_with_uid(pods, name, uid, || pods.patch_status(name, &params, &patch)).await
 }
 
 /// A patch that removes Muster's gate.
@@ -151,9 +152,9 @@ fn gate_removed(uid: &str) -> Value {
 /// A patch that removes Muster's gate and selects one node. A pod that already selects a hostname needs no selector.
 fn gate_removed_to(uid: &str, pod: &Pod, node: &str, hostname: &str) -> Value {
     let mut patch = gate_removed(uid);
-    patch["metadata"]["annotations"] = json!({SEAT: node});
+    patch["metadata"]["annotations"] = json!({ASSIGNED_NODE: node});
     if !pod.spec.node_selector.contains_key(HOSTNAME) {
-        patch["metadata"]["annotations"][PINNED] = json!("true");
+        patch["metadata"]["annotations"][NODE_SELECTOR_ADDED] = json!("true");
         patch["spec"]["nodeSelector"] = json!({HOSTNAME: hostname});
     }
     patch
@@ -171,7 +172,7 @@ mod tests {
     fn pod_that_selects_its_hostname_gets_no_selector() {
         let named = pod(&json!({"nodeSelector": {HOSTNAME: "n1"}}));
         let patch = gate_removed_to("u", &named, "n1", "n1");
-        assert_eq!(patch["metadata"]["annotations"], json!({SEAT: "n1"}));
+        assert_eq!(patch["metadata"]["annotations"], json!({ASSIGNED_NODE: "n1"}));
         assert_eq!(patch["spec"].get("nodeSelector"), None);
     }
 
@@ -184,8 +185,8 @@ mod tests {
             serde_json::from_value(patch["metadata"]["annotations"].clone()).expect("marks");
         released.spec.node_selector.insert(HOSTNAME.to_owned(), "host-1".to_owned());
         assert_eq!(patch["spec"]["nodeSelector"], json!({HOSTNAME: "host-1"}));
-        released.unpin();
+        released.remove_added_selector();
         assert_eq!(released.spec, asked.spec);
-        assert_eq!(released.seat(), Some("n1"));
+        assert_eq!(released.assigned_node(), Some("n1"));
     }
 }

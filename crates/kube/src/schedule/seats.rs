@@ -86,7 +86,7 @@ impl Host {
     /// Whether all bound pods are terminating and no resize is under way: pods that are created now are no replacements, but
     /// start together when the others are gone.
     pub(crate) fn is_terminating(&self, gang: &Gang, by_state: &PodsByState) -> bool {
-        let leaves = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.is_leaving());
+        let leaves = |key: &Key| self.cache.pods.get(key).is_some_and(|pod| pod.is_terminating());
         let mut bound = by_state.bound.iter();
         gang.resize.is_none() && !by_state.bound.is_empty() && bound.all(|(key, _)| leaves(key))
     }
@@ -237,7 +237,7 @@ impl Host {
         let is_done = |pod: &Pod| pod.has_succeeded() || self.failed_index_of(pod).is_some();
         let done: Vec<&Arc<Pod>> = pods.filter(|pod| is_done(pod)).collect();
         // A pod that succeeds while it terminates may be recreated.
-        let is_sure = !done.is_empty() && !done.iter().any(|pod| pod.is_leaving());
+        let is_sure = !done.is_empty() && !done.iter().any(|pod| pod.is_terminating());
         let is_known = by_state.bound.iter().all(|(key, _)| record.pod_roles.contains_key(key));
         // Seats are kept for members that are yet to be created.
         let is_awaited = record.missing_members > 0 && self.may_have_missing_members(record);

@@ -11,31 +11,36 @@ use kube::{Client, ResourceExt};
 use muster_api::crd::Stamp;
 use serde_json::{Value, json};
 
-use crate::api::crd_version::older;
+use crate::api::crd_version::outdated_crds;
 use crate::api::error_chain::with_causes;
 use crate::cache::kinds::KindRole;
-use crate::cache::watched_objects::read;
+use crate::cache::watched_objects::read_manifest;
 use crate::host::Host;
 
 const ACCEPTED: &str = "Accepted";
 const NOT_UNDERSTOOD: &str = "InvalidSpec";
 
 /// Objects that were not understood, and why.
-pub(crate) type Refused = BTreeMap<(KindRole, Arc<str>), String>;
+pub(crate) type RejectedObjects = BTreeMap<(KindRole, Arc<str>), String>;
 
 impl Host {
     /// An object was understood, or why it was not: its owner is told when that is news.
-    pub(crate) fn judge(&mut self, interest: KindRole, name: &str, why: Option<String>) {
-        let key = (interest, Arc::from(name));
+    pub(crate) fn report_acceptance(
+        &mut self,
+        kind_role: KindRole,
+        name: &str,
+        why: Option<String>,
+    ) {
+        let key = (kind_role, Arc::from(name));
         if self.rejected_objects.get(&key) == why.as_ref() {
             return;
         }
-        self.supply_status.is_news();
+        self.supply_status.write_soon();
         let Some(why) = why else { return drop(self.rejected_objects.remove(&key)) };
-        tracing::warn!(kind = ?interest, name, why, "cannot be understood");
+        tracing::warn!(kind = ?kind_role, name, why, "cannot be understood");
         self.rejected_objects.insert(key, why.clone());
-        if let Some(about) = self.object_named(interest, name) {
-            let kind = self.sources.resource(interest).map(|kind| kind.kind.clone());
+        if let Some(about) = self.object_named(kind_role, name) {
+            let kind = self.sources.resource(kind_role).map(|kind| kind.kind.clone());
             let about = ObjectReference {
                 api_version: Some("muster.sh/v1alpha1".to_owned()),
                 kind,
@@ -48,49 +53,49 @@ impl Host {
     }
 
     /// Says which of Muster's definitions are older than this controller.
-    pub(crate) async fn compare_definitions(&mut self, client: &Client) {
-        let older = match older(client).await {
-            Ok(older) => older,
+    pub(crate) async fn warn_of_outdated_crds(&mut self, client: &Client) {
+        let outdated = match outdated_crds(client).await {
+            Ok(outdated) => outdated,
             Err(error) => {
                 let error = with_causes(&error);
                 return tracing::warn!(error, "the API server does not say what its CRDs have");
             }
         };
-        for one in older {
-            let words = one.words();
-            tracing::error!(definition = one.name, "{words}");
+        for one in outdated {
+            let message = one.message();
+            tracing::error!(crd = one.name, "{message}");
             let about = ObjectReference {
                 api_version: Some("apiextensions.k8s.io/v1".to_owned()),
                 kind: Some("CustomResourceDefinition".to_owned()),
                 name: Some(one.name),
                 ..ObjectReference::default()
             };
-            self.publish(about, EventType::Warning, ("DefinitionTooOld", "Start"), &words);
+            self.publish(about, EventType::Warning, ("DefinitionTooOld", "Start"), &message);
         }
     }
 
     /// Whether an object is there that was not understood.
-    pub(crate) fn is_refused(&self, interest: KindRole, name: &str) -> bool {
-        self.rejected_objects.contains_key(&(interest, Arc::from(name)))
+    pub(crate) fn is_rejected(&self, kind_role: KindRole, name: &str) -> bool {
+        self.rejected_objects.contains_key(&(kind_role, Arc::from(name)))
     }
 
     pub(crate) fn object_named(
         &self,
-        interest: KindRole,
+        kind_role: KindRole,
         name: &str,
     ) -> Option<&Arc<DynamicObject>> {
-        self.cache.others.get(&self.sources.of(interest)?)?.get(name)
+        self.cache.others.get(&self.sources.of(kind_role)?)?.get(name)
     }
 
     /// A cluster has one topology: the first by name that can be understood.
-    pub(crate) fn judge_topologies(&mut self) {
+    pub(crate) fn check_topologies(&mut self) {
         let mut first: Option<String> = None;
-        let all = self.all_of(KindRole::Topology);
+        let all = self.all_objects(KindRole::Topology);
         let is_there = |name: &Arc<str>| all.iter().any(|moved| moved.key == *name);
         self.rejected_objects.retain(|(of, name), _| *of != KindRole::Topology || is_there(name));
         for moved in all {
             let Some(object) = &moved.is else { continue };
-            let why = match (read("Topology", object), &first) {
+            let why = match (read_manifest("Topology", object), &first) {
                 (Err(why), _) => Some(why),
                 (Ok(_), Some(first)) => {
                     Some(format!("a cluster has one topology, and that is {first}"))
@@ -100,13 +105,13 @@ impl Host {
                     None
                 }
             };
-            self.judge(KindRole::Topology, &moved.key, why);
+            self.report_acceptance(KindRole::Topology, &moved.key, why);
         }
     }
 
     /// What is said of an object, and whether that is so: without since when, which follows from what it says already.
-    pub(crate) fn judgement(&self, interest: KindRole, object: &DynamicObject) -> Value {
-        let why = self.rejected_objects.get(&(interest, Arc::from(object.name_any())));
+    pub(crate) fn judgement(&self, kind_role: KindRole, object: &DynamicObject) -> Value {
+        let why = self.rejected_objects.get(&(kind_role, Arc::from(object.name_any())));
         json!({
             "type": ACCEPTED,
             "status": if why.is_none() { "True" } else { "False" },

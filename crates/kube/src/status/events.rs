@@ -13,9 +13,9 @@ use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use muster_api::crd::GangPhase;
 
+use crate::cache::store::split_key;
 use crate::host::Host;
 use crate::objects::pod::Pod;
-use crate::provision::order_object::parts;
 
 /// Pods of a gang that are told what it is told, at most: who looks at one looks at the first.
 const PODS: usize = 3;
@@ -87,7 +87,7 @@ impl EventRecorder {
 
 impl Host {
     /// Tells of what a gang has become.
-    pub(crate) fn announce(&mut self, name: &Arc<str>, phase: GangPhase, message: &str) {
+    pub(crate) fn record_phase(&mut self, name: &Arc<str>, phase: GangPhase, message: &str) {
         let (type_, reason) = match phase {
             GangPhase::Waiting => (EventType::Normal, "Waiting"),
             GangPhase::Provisioning => (EventType::Normal, "Provisioning"),
@@ -99,13 +99,13 @@ impl Host {
             GangPhase::Failed => (EventType::Warning, "Failed"),
         };
         if phase == GangPhase::Running {
-            return self.announce_start(name, message);
+            return self.record_start(name, message);
         }
         self.record_event(name, type_, (reason, "Schedule"), message);
     }
 
     /// A gang runs: its pods say where, in the words of every scheduler.
-    fn announce_start(&mut self, name: &Arc<str>, message: &str) {
+    fn record_start(&mut self, name: &Arc<str>, message: &str) {
         if let Some(about) = self.gang_reference(name) {
             self.record_event_about(about, EventType::Normal, ("Running", "Schedule"), message);
         }
@@ -177,8 +177,8 @@ impl Host {
 
     /// What an event of a gang is about besides its pods.
     fn gang_reference(&self, name: &Arc<str>) -> Option<ObjectReference> {
-        let (namespace, object) = parts(name);
-        if let Some(gang) = self.gang_seen(name) {
+        let (namespace, object) = split_key(name);
+        if let Some(gang) = self.gang_object(name) {
             return Some(ObjectReference {
                 api_version: Some("muster.sh/v1alpha1".to_owned()),
                 kind: Some("Gang".to_owned()),

@@ -22,7 +22,7 @@ use muster_core::verdict::{Blocker, Verdict};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
 use crate::cache::store::Key;
 use crate::constraints::pod_constraints::PodConstraints;
 use crate::effects::outcome::RETRY_PAUSE;
@@ -74,7 +74,7 @@ pub(crate) struct WrittenStatus {
 
 impl WrittenStatus {
     /// A pod of a gang was not told what was said last.
-    pub(crate) fn is_untold(&mut self, gang: &Arc<str>) {
+    pub(crate) fn rewrite_pods(&mut self, gang: &Arc<str>) {
         self.untold.insert(gang.clone());
     }
 
@@ -103,13 +103,13 @@ impl WrittenStatus {
 /// What was last written of one gang, and when.
 #[derive(Debug)]
 struct Last {
-    told: Told,
+    told: StatusReport,
     at: Instant,
 }
 
 /// What a gang's owner is told.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct StatusReport {
     pub(crate) phase: GangPhase,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
@@ -128,7 +128,7 @@ pub(crate) struct Told {
     generation: Option<i64>,
 }
 
-impl Told {
+impl StatusReport {
     /// What pods are told that are no gang yet.
     fn no_gang(reason: &'static str, message: String) -> Self {
         Self {
@@ -176,7 +176,7 @@ impl Host {
                 self.has_deferred_writes = true;
                 continue;
             }
-            let told = self.told_of(*id, verdict);
+            let told = self.status_report(*id, verdict);
             let known = self.written_status.gangs.get(&name);
             if known.is_some_and(|known| known.told == told) {
                 self.tell_untold(&name, verdict, &told);
@@ -193,13 +193,13 @@ impl Host {
             let is_said =
                 self.written_status.stops.remove(&name) && told.phase == GangPhase::Stopping;
             if is_new && !is_said {
-                self.announce(&name, told.phase, &told.message);
+                self.record_phase(&name, told.phase, &told.message);
             }
             self.written_status.untold.remove(&name);
-            self.write_pods(&name, &pods, verdict, &told);
+            self.write_pod_reasons(&name, &pods, verdict, &told);
             let state = self.state_of(&name, verdict, &told);
             self.write_gang(&name, &state, &told);
-            self.say_verdict(&name, verdict, told.reason, &told.message);
+            self.set_verdict_condition(&name, verdict, told.reason, &told.message);
             self.written_status.gangs.insert(name, Last { told, at: Instant::now() });
         }
         self.verdicts = verdicts;
@@ -207,7 +207,7 @@ impl Host {
     }
 
     /// Pods that were not told what their gang was are told now: nothing new is to be said of the gang itself.
-    fn tell_untold(&mut self, name: &Arc<str>, verdict: &Verdict, told: &Told) {
+    fn tell_untold(&mut self, name: &Arc<str>, verdict: &Verdict, told: &StatusReport) {
         if !self.written_status.untold.contains(name) {
             return;
         }
@@ -217,7 +217,7 @@ impl Host {
             return;
         }
         self.written_status.untold.remove(name);
-        self.write_pods(name, &pods, verdict, told);
+        self.write_pod_reasons(name, &pods, verdict, told);
     }
 
     /// Pods that are no gang are told why, after a moment: most are one as soon as the last of them is made.
@@ -226,13 +226,13 @@ impl Host {
         for name in troubled {
             let Some(group) = self.gangs.get(&name) else { continue };
             let Some((why, since)) = &group.blocked else { continue };
-            let is_left_out = self.left_out(&name).is_some();
+            let is_left_out = self.quarantine_reason(&name).is_some();
             let reason = match &group.world_refusal {
                 _ if is_left_out => LEFT_OUT,
                 Some(Refusal::UnknownQueue(_)) => UNKNOWN_QUEUE,
                 _ => NOT_WHOLE,
             };
-            let told = Told::no_gang(reason, why.clone());
+            let told = StatusReport::no_gang(reason, why.clone());
             let is_known = self.world.gang_named(&name).is_some();
             let before = self.written_status.gangs.get(&name).map(|known| &known.told);
             let is_told = before == Some(&told);
@@ -265,13 +265,13 @@ impl Host {
     }
 
     /// A gang is stopped for another's sake. That is said at once: it may be over before its status is looked at again.
-    pub(crate) fn announce_stop(&mut self, name: &Arc<str>, id: GangId) {
-        let message = self.told_of(id, &Verdict::Stopping).message;
-        self.announce(name, GangPhase::Stopping, &message);
+    pub(crate) fn record_stop(&mut self, name: &Arc<str>, id: GangId) {
+        let message = self.status_report(id, &Verdict::Stopping).message;
+        self.record_phase(name, GangPhase::Stopping, &message);
         self.written_status.stops.insert(name.clone());
     }
 
-    pub(crate) fn told_of(&self, id: GangId, verdict: &Verdict) -> Told {
+    pub(crate) fn status_report(&self, id: GangId, verdict: &Verdict) -> StatusReport {
         let gang = self.world.gang(id).expect("it has a verdict");
         let needs: u32 = gang.spec.roles.iter().map(|role| role.min).sum();
         let has = members_of(&gang.seats);
@@ -337,7 +337,7 @@ impl Host {
             _ => None,
         };
         let waits = waits(&phase) || phase == GangPhase::Stopping;
-        Told {
+        StatusReport {
             phase,
             reason,
             message,
@@ -363,26 +363,26 @@ impl Host {
 
     /// How often a gang's object was rewritten.
     fn generation_of(&self, name: &str) -> Option<i64> {
-        self.gang_seen(name)?.metadata.generation
+        self.gang_object(name)?.metadata.generation
     }
 
     /// Tells a gang's object, and that of another dialect in its own words.
-    fn write_gang(&mut self, name: &Arc<str>, state: &State, told: &Told) {
+    fn write_gang(&mut self, name: &Arc<str>, state: &State, told: &StatusReport) {
         let Some(group) = self.gangs.get(name) else { return };
         if matches!(group.source, GangSource::Pod { .. }) {
             return;
         }
         // Its object may not be there yet: it came while nobody looked, or a moment ago.
         let own = self.gang_api(name).map(|objects| {
-            let before = self.gang_seen(name).and_then(|gang| gang.data.get("status"));
+            let before = self.gang_object(name).and_then(|gang| gang.data.get("status"));
             let mut status = status(told, before, self.now());
             if let Some(generation) = self.generation_of(name) {
                 status["status"]["observedGeneration"] = json!(generation);
             }
-            (objects, self.gang_object(name), status)
+            (objects, self.generated_gang_object(name), status)
         });
         let theirs = self.group_patches(name, |of| Some(self.state_for(name, of, state)));
-        let hands = self.writer.within(crate::provision::order_object::parts(name).0);
+        let hands = self.writer.for_namespace(crate::cache::store::split_key(name).0);
         let (heard, gang) = (self.outcomes.clone(), name.clone());
         let may_wait = told.phase == GangPhase::Running;
         if !theirs.is_empty() {
@@ -429,8 +429,8 @@ impl Host {
             _ => Vec::new(),
         };
         let patch = |of: &GroupRef| {
-            let (interest, object) = self.source_object(&GangSource::Group(of.clone()))?;
-            let kind = self.sources.resource(interest)?;
+            let (kind_role, object) = self.source_object(&GangSource::Group(of.clone()))?;
+            let kind = self.sources.resource(kind_role)?;
             let mut object = with_metadata(object);
             object["apiVersion"] = json!(kind.api_version);
             let patch = dialects::status(of.dialect, &object, &state(of)?, self.now())?;
@@ -441,8 +441,8 @@ impl Host {
     }
 
     /// Where a gang stands, in words that every dialect has.
-    fn state_of(&self, name: &Arc<str>, verdict: &Verdict, told: &Told) -> State {
-        let node_would_help = self.needs_others_nodes(name, verdict, told);
+    fn state_of(&self, name: &Arc<str>, verdict: &Verdict, told: &StatusReport) -> State {
+        let node_would_help = self.node_would_help(name, verdict, told);
         match verdict {
             Verdict::Waiting { .. } | Verdict::Stopping => {
                 State::Waiting { why: told.message.clone(), node_would_help }
@@ -463,7 +463,7 @@ impl Host {
     /// How many of a gang's pods run, are done and failed.
     fn counts(&self, name: &str) -> State {
         let pods = self.gangs.get(name).map(|group| &group.pods).into_iter().flatten();
-        counted(pods.filter_map(|key| self.cache.pods.get(key)))
+        count_pods(pods.filter_map(|key| self.cache.pods.get(key)))
     }
 
     /// What keeps a gang besides the planner: what it is tied to, or volumes that are being made.
@@ -487,19 +487,19 @@ impl Host {
     }
 
     /// A gang or a pod is no more.
-    pub(crate) fn unwrite(&mut self, name: &str) {
+    pub(crate) fn forget_status(&mut self, name: &str) {
         self.written_status.gangs.remove(name);
         self.written_status.stops.remove(name);
         self.written_status.untold.remove(name);
     }
 
-    pub(crate) fn unwrite_pod(&mut self, key: &str) {
+    pub(crate) fn forget_pod_status(&mut self, key: &str) {
         self.written_status.pods.remove(key);
     }
 }
 
 /// How many of these pods run, are done and failed.
-pub(crate) fn counted<'a>(pods: impl Iterator<Item = &'a Arc<Pod>>) -> State {
+pub(crate) fn count_pods<'a>(pods: impl Iterator<Item = &'a Arc<Pod>>) -> State {
     let (mut running, mut succeeded, mut failed) = (0, 0, 0);
     for pod in pods {
         match &*pod.status.phase {
@@ -513,8 +513,9 @@ pub(crate) fn counted<'a>(pods: impl Iterator<Item = &'a Arc<Pod>>) -> State {
 }
 
 /// Whether it is worth trying again what was refused.
-fn is_failure(gang: &str, said: Option<Said>) -> bool {
-    let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) else {
+fn is_failure(gang: &str, said: Option<ApiError>) -> bool {
+    let Some(said) = said.filter(|said| !matches!(said, ApiError::NotFound | ApiError::NotLeader))
+    else {
         return false;
     };
     tracing::warn!(gang, %said, "its status was not written");
@@ -528,7 +529,7 @@ fn waits(phase: &GangPhase) -> bool {
 
 /// What is written on a gang's object. That a merge patch leaves alone what it does not name, and that a list is replaced as
 /// a whole, is why what no longer holds is named and the condition is there each time.
-fn status(told: &Told, before: Option<&Value>, now: Time) -> Value {
+fn status(told: &StatusReport, before: Option<&Value>, now: Time) -> Value {
     let conditions = gang_conditions(told.phase, told.reason, &told.message, before, now);
     let mut status = json!({"status": {
         "phase": told.phase,

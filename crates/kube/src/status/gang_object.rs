@@ -13,15 +13,15 @@ use muster_core::gang::GangSpec;
 use muster_core::resource::{TOKEN, display_amount};
 use serde_json::{Value, json};
 
-use crate::api::retry::{Backoff, Said};
+use crate::api::retry::{ApiError, Backoff};
 use crate::api::writer::ApiWriter;
 use crate::cache::kinds::KindRole;
+use crate::cache::store::split_key;
 use crate::gang::identity::GangSource;
 use crate::gang::merged_groups::{GROUPS, listed};
 use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::provision::karpenter::{MANAGED_BY, MUSTER};
-use crate::provision::order_object::parts;
 
 /// The annotation with the source of a gang, on objects that Muster creates.
 pub(crate) const SOURCE: &str = "muster.sh/source";
@@ -32,13 +32,14 @@ const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 impl Host {
     /// Creates the Gang object of a gang that has none.
     pub(crate) fn create_gang_object(&mut self, name: &Arc<str>) {
-        let (Some(objects), Some(object)) = (self.gang_api(name), self.gang_object(name)) else {
+        let (Some(objects), Some(object)) = (self.gang_api(name), self.generated_gang_object(name))
+        else {
             return;
         };
-        let (writer, gang) = (self.writer.within(parts(name).0), name.clone());
+        let (writer, gang) = (self.writer.for_namespace(split_key(name).0), name.clone());
         self.ordered_writes.write(name, async move {
             match writer.create(&objects, &object).await {
-                Ok(_) | Err(Said::Exists | Said::NotLeader) => {}
+                Ok(_) | Err(ApiError::AlreadyExists | ApiError::NotLeader) => {}
                 Err(error) => tracing::warn!(gang = &*gang, %error, "its object was not created"),
             }
         });
@@ -47,14 +48,14 @@ impl Host {
     /// Removes the Gang object of a gang that no longer exists, if Muster created it.
     pub(crate) fn remove_object(&mut self, name: &Arc<str>) {
         let Some(objects) = self.gang_api(name) else { return };
-        let (writer, gang) = (self.writer.within(parts(name).0), name.clone());
+        let (writer, gang) = (self.writer.for_namespace(split_key(name).0), name.clone());
         self.ordered_writes.write(name, async move {
-            match delete_if_own(&writer, &objects, parts(&gang).1).await {
+            match delete_if_own(&writer, &objects, split_key(&gang).1).await {
                 Ok(true) => tracing::debug!(gang = &*gang, "its object was removed"),
                 Ok(false) => {
                     tracing::debug!(gang = &*gang, "its object was written by a user, and stays")
                 }
-                Err(Said::Gone | Said::NotLeader) => {}
+                Err(ApiError::NotFound | ApiError::NotLeader) => {}
                 Err(error) => tracing::warn!(gang = &*gang, %error, "its object was not removed"),
             }
         });
@@ -63,11 +64,11 @@ impl Host {
     /// The API of Gang objects in a gang's namespace.
     pub(crate) fn gang_api(&self, name: &str) -> Option<Api<DynamicObject>> {
         let kind = self.sources.resource(KindRole::Gang)?;
-        Some(Api::namespaced_with(self.writer.client.clone(), parts(name).0, kind))
+        Some(Api::namespaced_with(self.writer.client.clone(), split_key(name).0, kind))
     }
 
     /// The Gang object that Muster creates for a gang; none where a user wrote one, or for a single pod.
-    pub(crate) fn gang_object(&self, name: &str) -> Option<DynamicObject> {
+    pub(crate) fn generated_gang_object(&self, name: &str) -> Option<DynamicObject> {
         let record = self.gangs.get(name)?;
         let spec = record.submitted_spec.as_ref()?;
         let has_user_object =
@@ -82,8 +83,8 @@ impl Host {
             "apiVersion": "muster.sh/v1alpha1",
             "kind": "Gang",
             "metadata": {
-                "name": parts(name).1,
-                "namespace": parts(name).0,
+                "name": split_key(name).1,
+                "namespace": split_key(name).0,
                 "labels": {MANAGED_BY: MUSTER},
                 "annotations": {SOURCE: record.source.to_string()},
                 "ownerReferences": self.owner_reference(&record.source).into_iter().collect::<Vec<_>>(),
@@ -106,7 +107,7 @@ impl Host {
             .into_iter()
             .flat_map(|record| record.pods.iter().filter_map(|key| self.cache.pods.get(key)))
             .collect();
-        if !pods.iter().all(|pod| pod.is_over()) {
+        if !pods.iter().all(|pod| pod.is_finished()) {
             return Vec::new();
         }
         self.group_patches(name, |of| {
@@ -131,7 +132,7 @@ pub(crate) async fn write_group_status(
     objects: &Api<DynamicObject>,
     object: &str,
     patch: &StatusPatch,
-) -> Result<(), Said> {
+) -> Result<(), ApiError> {
     let written = match patch.subresource {
         true => writer.patch_status(objects, object, &patch.patch).await,
         false => writer.patch(objects, object, &patch.patch).await,
@@ -178,14 +179,14 @@ pub(crate) async fn write_or_create(
     name: &str,
     object: Option<DynamicObject>,
     status: Value,
-) -> Result<(), Said> {
-    let (_, name) = parts(name);
+) -> Result<(), ApiError> {
+    let (_, name) = split_key(name);
     let patched = writer.patch_status(objects, name, &status).await;
     match (patched, object) {
         (Ok(_), _) => Ok(()),
-        (Err(Said::Gone), Some(object)) => {
+        (Err(ApiError::NotFound), Some(object)) => {
             match writer.create(objects, &object).await {
-                Ok(_) | Err(Said::Exists) => {}
+                Ok(_) | Err(ApiError::AlreadyExists) => {}
                 Err(error) => return Err(error),
             }
             writer.patch_status(objects, name, &status).await.map(drop)
@@ -199,10 +200,10 @@ async fn delete_if_own(
     writer: &ApiWriter,
     objects: &Api<DynamicObject>,
     name: &str,
-) -> Result<bool, Said> {
+) -> Result<bool, ApiError> {
     let mut pauses = Backoff::new();
     loop {
-        let seen = writer.ask(|| objects.get(name)).await?;
+        let seen = writer.request(|| objects.get(name)).await?;
         if !is_own(&seen) {
             return Ok(false);
         }
@@ -215,7 +216,7 @@ async fn delete_if_own(
         };
         match writer.delete(objects, name, &how).await {
             // It was written at the same time: read it again.
-            Err(Said::Conflict(_)) => tokio::time::sleep(pauses.next(None)).await,
+            Err(ApiError::Conflict(_)) => tokio::time::sleep(pauses.next(None)).await,
             removed => return removed.map(|()| true),
         }
     }

@@ -13,9 +13,9 @@ use kube::runtime::events::EventType;
 use muster_api::crd::{GangPhase, gang_conditions};
 use serde_json::json;
 
-use crate::api::retry::Said;
-use crate::api::watch::decode::{Omission, Reason};
-use crate::api::watch::watches::Which;
+use crate::api::retry::ApiError;
+use crate::api::watch::decode::{Omission, OmissionReason};
+use crate::api::watch::watches::ObjectKind;
 use crate::cache::kinds::KindRole;
 use crate::host::Host;
 
@@ -31,13 +31,13 @@ const NOTE: usize = 1_000;
 /// Objects that are left out, and what was told of them.
 #[derive(Debug, Default)]
 pub(crate) struct OmittedObjects {
-    known: BTreeMap<(Which, Arc<str>), String>,
-    told: BTreeMap<String, Told>,
+    known: BTreeMap<(ObjectKind, Arc<str>), String>,
+    told: BTreeMap<String, NamespaceReports>,
 }
 
 /// What a namespace was told.
 #[derive(Debug)]
-struct Told {
+struct NamespaceReports {
     since: Instant,
     events: u32,
     statuses: u32,
@@ -45,7 +45,7 @@ struct Told {
 
 impl OmittedObjects {
     /// Whether it is news that an object is left out for this reason.
-    fn is_news(&mut self, which: Which, key: &str, why: &str) -> bool {
+    fn is_news(&mut self, which: ObjectKind, key: &str, why: &str) -> bool {
         let at = (which, Arc::from(key));
         let is_known = self.known.get(&at).is_some_and(|known| known == why);
         if is_known || (self.known.len() >= REMEMBERED && !self.known.contains_key(&at)) {
@@ -60,17 +60,17 @@ impl OmittedObjects {
         &mut self,
         namespace: &str,
         now: Instant,
-        (most, count): (u32, fn(&mut Told) -> &mut u32),
+        (most, count): (u32, fn(&mut NamespaceReports) -> &mut u32),
     ) -> bool {
         self.told.retain(|_, told| now.saturating_duration_since(told.since) < PERIOD);
         let told = self.told.entry(namespace.to_owned());
-        let count = count(told.or_insert(Told { since: now, events: 0, statuses: 0 }));
+        let count = count(told.or_insert(NamespaceReports { since: now, events: 0, statuses: 0 }));
         *count += 1;
         *count <= most
     }
 
     /// An object was taken in after all, or is gone.
-    pub(crate) fn forget(&mut self, which: Which, key: &Arc<str>) {
+    pub(crate) fn forget(&mut self, which: ObjectKind, key: &Arc<str>) {
         if !self.known.is_empty() {
             self.known.remove(&(which, key.clone()));
         }
@@ -79,7 +79,7 @@ impl OmittedObjects {
 
 impl Host {
     /// An object is not taken in as it is.
-    pub(crate) fn leave_out(&mut self, which: Which, left: &Omission) {
+    pub(crate) fn record_omission(&mut self, which: ObjectKind, left: &Omission) {
         let key = left.key();
         if !self.omitted_objects.is_news(which, &key, &left.why) {
             return;
@@ -88,8 +88,8 @@ impl Host {
         let was = if self.cache.has(which, &key) { "it counts as it was" } else { "left out" };
         tracing::warn!(kind, object = key, why = left.why, "{was}");
         let reason = match left.reason {
-            Reason::Invalid => "InvalidSpec",
-            Reason::NamespaceFull => "NamespaceLimitReached",
+            OmissionReason::Invalid => "InvalidSpec",
+            OmissionReason::NamespaceFull => "NamespaceLimitReached",
         };
         let now = Instant::now();
         let mut note: String = left.why.chars().take(NOTE).collect();
@@ -115,7 +115,7 @@ impl Host {
             };
             self.publish(about, EventType::Warning, (reason, "Read"), &note);
         }
-        let is_gang = self.sources.of(KindRole::Gang).map(Which::Other) == Some(which);
+        let is_gang = self.sources.of(KindRole::Gang).map(ObjectKind::Other) == Some(which);
         if is_gang
             && !self.cache.has(which, &key)
             && self.omitted_objects.may_tell(
@@ -128,13 +128,13 @@ impl Host {
         }
     }
 
-    fn kind_of(&self, which: Which) -> (String, String) {
+    fn kind_of(&self, which: ObjectKind) -> (String, String) {
         match which {
-            Which::Pod => ("v1".to_owned(), "Pod".to_owned()),
-            Which::Node => ("v1".to_owned(), "Node".to_owned()),
-            Which::Claim => ("karpenter.sh/v1".to_owned(), "NodeClaim".to_owned()),
-            Which::Other(source) => {
-                let kind = self.sources.resource(self.sources.interest(source));
+            ObjectKind::Pod => ("v1".to_owned(), "Pod".to_owned()),
+            ObjectKind::Node => ("v1".to_owned(), "Node".to_owned()),
+            ObjectKind::Claim => ("karpenter.sh/v1".to_owned(), "NodeClaim".to_owned()),
+            ObjectKind::Other(source) => {
+                let kind = self.sources.resource(self.sources.role_of(source));
                 kind.map(|kind| (kind.api_version.clone(), kind.kind.clone())).unwrap_or_default()
             }
         }
@@ -143,7 +143,7 @@ impl Host {
     /// A Gang is told why it is not taken in.
     fn report_omitted(&mut self, name: &Arc<str>, reason: &str, why: &str) {
         let Some(gangs) = self.gang_api(name) else { return };
-        let before = self.gang_seen(name).and_then(|gang| gang.data.get("status"));
+        let before = self.gang_object(name).and_then(|gang| gang.data.get("status"));
         let phase = GangPhase::Infeasible;
         let conditions = gang_conditions(phase, reason, why, before, self.now());
         let patch = json!({"status": {
@@ -153,10 +153,12 @@ impl Host {
         self.ordered_writes.write(name, async move {
             hands.when_bindings_are_done().await;
             let said = hands
-                .patch_status(&gangs, crate::provision::order_object::parts(&gang).1, &patch)
+                .patch_status(&gangs, crate::cache::store::split_key(&gang).1, &patch)
                 .await
                 .err();
-            if let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) {
+            if let Some(said) =
+                said.filter(|said| !matches!(said, ApiError::NotFound | ApiError::NotLeader))
+            {
                 tracing::warn!(gang = &*gang, %said, "was not told why it is left out");
             }
         });
@@ -170,11 +172,11 @@ mod tests {
     #[test]
     fn an_object_is_told_of_once_and_again_when_the_reason_changes() {
         let mut omitted = OmittedObjects::default();
-        assert!(omitted.is_news(Which::Pod, "a/b", "too large"));
-        assert!(!omitted.is_news(Which::Pod, "a/b", "too large"));
-        assert!(omitted.is_news(Which::Pod, "a/b", "too deep"));
-        omitted.forget(Which::Pod, &"a/b".into());
-        assert!(omitted.is_news(Which::Pod, "a/b", "too deep"));
+        assert!(omitted.is_news(ObjectKind::Pod, "a/b", "too large"));
+        assert!(!omitted.is_news(ObjectKind::Pod, "a/b", "too large"));
+        assert!(omitted.is_news(ObjectKind::Pod, "a/b", "too deep"));
+        omitted.forget(ObjectKind::Pod, &"a/b".into());
+        assert!(omitted.is_news(ObjectKind::Pod, "a/b", "too deep"));
     }
 
     #[test]

@@ -9,18 +9,23 @@ use muster_core::gang::ProvisioningMode;
 use muster_core::verdict::Verdict;
 use serde_json::{Value, json};
 
-use crate::api::retry::{Backoff, Said};
+use crate::api::retry::{ApiError, Backoff};
 use crate::api::writer::ApiWriter;
+use crate::cache::store::split_key;
 use crate::effects::outcome::RETRY_PAUSE;
 use crate::host::Host;
-use crate::provision::order_object::parts;
-use crate::status::gang::{QUEUE_CLOSED, REFUSED, TIED, Told, UNKNOWN_QUEUE};
+use crate::status::gang::{QUEUE_CLOSED, REFUSED, StatusReport, TIED, UNKNOWN_QUEUE};
 
 impl Host {
     /// Whether nodes would help a gang that Muster cannot get: what another autoscaler has to know, and nothing else is. It
     /// is never so for who waits for room under a limit, for others to move, or for nodes that Muster gets itself, and
     /// who wants no nodes bought wants none of others either.
-    pub(crate) fn needs_others_nodes(&self, name: &str, verdict: &Verdict, told: &Told) -> bool {
+    pub(crate) fn node_would_help(
+        &self,
+        name: &str,
+        verdict: &Verdict,
+        told: &StatusReport,
+    ) -> bool {
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
         let buys = gang.is_some_and(|gang| gang.spec.provisioning.mode != ProvisioningMode::Never);
         let is_kept = matches!(told.reason, TIED | REFUSED);
@@ -29,16 +34,16 @@ impl Host {
 
     /// Why the pods of a gang are nowhere, in one word; none when they are about to be somewhere. To every autoscaler
     /// `Unschedulable` means that one more node would help this pod.
-    pub(crate) fn reason_for_pods(
+    pub(crate) fn pod_reason(
         &self,
         name: &str,
         verdict: &Verdict,
-        told: &Told,
+        told: &StatusReport,
     ) -> Option<&'static str> {
         match verdict {
             Verdict::Waiting { .. } | Verdict::Impossible { .. } => Some(match told.reason {
                 reason @ (TIED | REFUSED | UNKNOWN_QUEUE | QUEUE_CLOSED) => reason,
-                _ if self.needs_others_nodes(name, verdict, told) => "Unschedulable",
+                _ if self.node_would_help(name, verdict, told) => "Unschedulable",
                 _ => "WaitingForTurn",
             }),
             Verdict::Provisioning { .. } => Some("WaitingForNodes"),
@@ -47,14 +52,14 @@ impl Host {
     }
 
     /// Pods of a gang that waits are told why.
-    pub(crate) fn write_pods(
+    pub(crate) fn write_pod_reasons(
         &mut self,
         name: &Arc<str>,
         lane: &Arc<str>,
         verdict: &Verdict,
-        told: &Told,
+        told: &StatusReport,
     ) {
-        if let Some(reason) = self.reason_for_pods(name, verdict, told) {
+        if let Some(reason) = self.pod_reason(name, verdict, told) {
             self.write_pod_conditions(name, lane, reason, &told.message);
         }
     }
@@ -88,12 +93,13 @@ impl Host {
                 "message": message,
                 "lastTransitionTime": jiff::Timestamp::now().round(jiff::Unit::Second).map(|at| at.to_string()).unwrap_or_default(),
             }]}});
-            let (hands, told) = (self.writer.within(parts(&key).0), self.outcomes.clone());
+            let (hands, told) =
+                (self.writer.for_namespace(split_key(&key).0), self.outcomes.clone());
             writes.push(async move {
-                let (namespace, pod) = parts(&key);
+                let (namespace, pod) = split_key(&key);
                 let pods: Api<AnyPod> = Api::namespaced(hands.client.clone(), namespace);
                 match tell(&hands, &pods, pod, patch).await {
-                    Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
+                    Ok(()) | Err(ApiError::NotFound | ApiError::NotLeader) => {}
                     Err(said) => {
                         tracing::info!(pod = &*key, %said, "not told why it waits");
                         tokio::time::sleep(RETRY_PAUSE).await;
@@ -120,21 +126,21 @@ async fn tell(
     pods: &Api<AnyPod>,
     name: &str,
     mut patch: Value,
-) -> Result<(), Said> {
+) -> Result<(), ApiError> {
     let (params, mut pauses, mut races) = (PatchParams::default(), Backoff::new(), 0);
     loop {
         let sent = Patch::Strategic(patch.clone());
-        let why = match hands.ask(|| pods.patch_status(name, &params, &sent)).await {
+        let why = match hands.request(|| pods.patch_status(name, &params, &sent)).await {
             Ok(_) => return Ok(()),
-            Err(Said::Conflict(why)) => why,
+            Err(ApiError::Conflict(why)) => why,
             Err(said) => return Err(said),
         };
         races += 1;
         if races > RACES {
-            return Err(Said::Conflict(why));
+            return Err(ApiError::Conflict(why));
         }
         tokio::time::sleep(pauses.next(None)).await;
-        let is = hands.ask(|| pods.get(name)).await?;
+        let is = hands.request(|| pods.get(name)).await?;
         let is_bound = is.spec.is_some_and(|spec| spec.node_name.is_some());
         let is_another = json!(is.metadata.uid) != patch["metadata"]["uid"];
         if is_bound || is_another || is.metadata.deletion_timestamp.is_some() {

@@ -14,7 +14,7 @@ use muster_core::order::Order;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
 use crate::cache::kinds::KindRole;
 use crate::host::Host;
 use crate::provision::order_object::order_name;
@@ -32,14 +32,14 @@ pub(crate) struct SupplyStatus {
 
 impl SupplyStatus {
     /// There is something to tell that nobody should wait for.
-    pub(crate) fn is_news(&mut self) {
+    pub(crate) fn write_soon(&mut self) {
         self.at = None;
     }
 
     /// Of how many objects of a kind it is known what was written.
     #[cfg(test)]
-    pub(crate) fn remembers(&self, interest: KindRole) -> usize {
-        self.written.keys().filter(|(of, _)| *of == interest).count()
+    pub(crate) fn remembers(&self, kind_role: KindRole) -> usize {
+        self.written.keys().filter(|(of, _)| *of == kind_role).count()
     }
 
     /// When all of it was last gone through.
@@ -64,25 +64,25 @@ impl Host {
         self.supply_status.at = Some(Instant::now());
         // Of what is gone nothing is kept.
         let (sources, others) = (&self.sources, &self.cache.others);
-        self.supply_status.written.retain(|(interest, name), _| {
-            let shelf = sources.of(*interest).and_then(|source| others.get(&source));
+        self.supply_status.written.retain(|(kind_role, name), _| {
+            let shelf = sources.of(*kind_role).and_then(|source| others.get(&source));
             shelf.is_some_and(|shelf| shelf.get(name).is_some())
         });
-        self.judge_topologies();
+        self.check_topologies();
         let queues = self.queue_statuses();
-        for interest in [KindRole::Pool, KindRole::Queue, KindRole::Topology] {
-            for moved in self.all_of(interest) {
-                let status = match interest {
+        for kind_role in [KindRole::Pool, KindRole::Queue, KindRole::Topology] {
+            for moved in self.all_objects(kind_role) {
+                let status = match kind_role {
                     KindRole::Pool => {
                         self.world.pool_named(&moved.key).map(|at| self.pool_status(at))
                     }
-                    _ => queues.get(&*moved.key).filter(|_| interest == KindRole::Queue).cloned(),
+                    _ => queues.get(&*moved.key).filter(|_| kind_role == KindRole::Queue).cloned(),
                 };
                 let mut status = status.unwrap_or_else(|| json!({}));
                 let Some(object) = &moved.is else { continue };
                 status["observedGeneration"] = json!(object.metadata.generation);
-                status["conditions"] = json!([self.judgement(interest, object)]);
-                self.write_one(interest, moved.key.to_string(), status);
+                status["conditions"] = json!([self.judgement(kind_role, object)]);
+                self.write_one(kind_role, moved.key.to_string(), status);
             }
         }
         let orders: Vec<(String, Value)> =
@@ -146,9 +146,9 @@ impl Host {
         queues.collect()
     }
 
-    fn write_one(&mut self, interest: KindRole, name: String, mut status: Value) {
-        let Some(object) = self.object_named(interest, &name).cloned() else { return };
-        let key = (interest, name);
+    fn write_one(&mut self, kind_role: KindRole, name: String, mut status: Value) {
+        let Some(object) = self.object_named(kind_role, &name).cloned() else { return };
+        let key = (kind_role, name);
         // One of the same name that was made anew says nothing yet.
         let about = (object.metadata.uid.clone(), status.clone());
         if self.supply_status.written.get(&key) == Some(&about) {
@@ -157,8 +157,8 @@ impl Host {
         if let Some(judgement) = status["conditions"].get_mut(0) {
             *judgement = self.since(judgement.take(), &object);
         }
-        let Some(objects): Option<Api<DynamicObject>> = self.api(interest) else { return };
-        let lane: Arc<str> = format!("{interest:?} {}", key.1).into();
+        let Some(objects): Option<Api<DynamicObject>> = self.api(kind_role) else { return };
+        let lane: Arc<str> = format!("{kind_role:?} {}", key.1).into();
         if self.ordered_writes.is_busy(&lane) {
             self.has_deferred_writes = true;
             return;
@@ -167,7 +167,9 @@ impl Host {
         self.supply_status.written.insert(key, about);
         self.ordered_writes.write(&lane, async move {
             let said = hands.patch_status(&objects, &name, &json!({"status": status})).await.err();
-            if let Some(said) = said.filter(|said| !matches!(said, Said::Gone | Said::NotLeader)) {
+            if let Some(said) =
+                said.filter(|said| !matches!(said, ApiError::NotFound | ApiError::NotLeader))
+            {
                 tracing::debug!(name, %said, "how it stands was not written");
             }
         });

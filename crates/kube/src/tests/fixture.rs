@@ -16,13 +16,13 @@ use tokio::sync::mpsc;
 use crate::api::resource_versions::ResourceVersions;
 use crate::api::watch::watches::{Change, Watches};
 use crate::api::writer::ApiWriter;
-use crate::cache::cluster_cache::Touched;
+use crate::cache::cluster_cache::ObservedChanges;
 use crate::cache::kinds;
 use crate::cache::kinds::KindRole;
+use crate::config::Config;
 use crate::effects::outcome::Outcome;
 use crate::host::Host;
 use crate::lease::leadership::Leadership;
-use crate::run::Config;
 
 /// Where nobody listens.
 pub(crate) const NOWHERE: &str = "http://127.0.0.1:1";
@@ -40,15 +40,16 @@ impl HostFixture {
     }
 
     pub(crate) fn with(config: &Config) -> Self {
-        let kinds: Vec<KindRole> = kinds::wanted().iter().map(|(interest, _)| *interest).collect();
-        Self::watching(config, |interest| kinds.contains(&interest))
+        let kinds: Vec<KindRole> =
+            kinds::watched_kinds().iter().map(|(kind_role, _)| *kind_role).collect();
+        Self::watching(config, |kind_role| kinds.contains(&kind_role))
     }
 
     /// A host that watches these kinds.
     pub(crate) fn watching(config: &Config, watched: impl Fn(KindRole) -> bool) -> Self {
         let nowhere = kube::Config::new(NOWHERE.parse().expect("an address"));
         let client = Client::try_from(nowhere).expect("a client");
-        let hands = ApiWriter::new(client.clone(), Leadership::forever());
+        let hands = ApiWriter::new(client.clone(), Leadership::without_lease());
         let (told, heard) = mpsc::unbounded_channel();
         let (changes, _) = mpsc::channel(1);
         let mut watches = Watches::new(
@@ -59,10 +60,11 @@ impl HostFixture {
             config.watches.clone(),
         );
         let mut host = Host::new(config, hands, told);
-        let wanted = kinds::wanted().into_iter().filter(|(interest, _)| watched(*interest));
-        let served = wanted.map(|(interest, wanted)| (Some(interest), wanted.resource()));
+        let wanted =
+            kinds::watched_kinds().into_iter().filter(|(kind_role, _)| watched(*kind_role));
+        let served = wanted.map(|(kind_role, wanted)| (Some(kind_role), wanted.resource()));
         host.watch(
-            served.chain([(None, crate::cache::watched_objects::CLAIMS.resource())]).collect(),
+            served.chain([(None, crate::cache::watched_objects::NODE_CLAIMS.resource())]).collect(),
             &mut watches,
         );
         let mut rehearsal = Self { host, _heard: heard, _watches: watches };
@@ -77,9 +79,9 @@ impl HostFixture {
     }
 
     pub(crate) fn change(&mut self, change: impl FnOnce(&Host) -> Change) {
-        let mut touched = Touched::default();
+        let mut touched = ObservedChanges::default();
         let change = change(&self.host);
-        self.host.cache.take(change, &mut touched);
+        self.host.cache.apply(change, &mut touched);
         self.host.observe(touched);
     }
 
@@ -126,11 +128,11 @@ impl HostFixture {
             "Node" => Change::Node(event(object, gone)),
             "NodeClaim" => Change::Claim(event(object, gone)),
             _ => {
-                let mut kinds = kinds::wanted().into_iter().filter(|(_, wanted)| {
+                let mut kinds = kinds::watched_kinds().into_iter().filter(|(_, wanted)| {
                     let resource = wanted.resource();
                     resource.kind == kind && resource.api_version == version
                 });
-                let source = kinds.find_map(|(interest, _)| host.sources.of(interest));
+                let source = kinds.find_map(|(kind_role, _)| host.sources.of(kind_role));
                 Change::Other(source.expect("a kind that is watched"), event(object, gone))
             }
         });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_api::{Care, GangManifest, RunSpec, workloads};
+use muster_api::{GangManifest, RunPolicy, RunSpec, workloads};
 use muster_core::gang::GangSpec;
 use muster_core::time::Span;
 use muster_server::weight;
@@ -23,7 +23,8 @@ pub(crate) struct Record {
     /// The tasks of each role's members.
     pub(crate) tasks: Vec<Task>,
     /// Retries, time limit and resize signal.
-    pub(crate) care: Care,
+    #[serde(rename = "care")]
+    pub(crate) run_policy: RunPolicy,
     /// The role whose end is the end of the gang; all members when absent.
     pub(crate) ends_with: Option<Arc<str>>,
     /// MPI settings, for an MPI job.
@@ -75,7 +76,7 @@ pub(crate) enum Task {
 impl Record {
     /// A gang of Muster's own kind.
     pub(crate) fn of_gang(manifest: GangManifest, object: &Value) -> Self {
-        let GangManifest { spec, submit_after, run_time, runs, templates, care } = manifest;
+        let GangManifest { spec, submit_after, run_time, runs, templates, run_policy } = manifest;
         let passes = run_time.or(spec.expected_duration).unwrap_or(PLAYED);
         let mut warnings = Vec::new();
         let mut tasks = Vec::with_capacity(runs.len());
@@ -98,7 +99,7 @@ impl Record {
         Self {
             spec,
             tasks,
-            care,
+            run_policy,
             ends_with: None,
             mpi: None,
             object: text,

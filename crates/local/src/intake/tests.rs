@@ -24,7 +24,7 @@ fn job_becomes_a_gang_of_local_commands() {
     let [gang] = intake.gangs.as_slice() else { panic!("one gang") };
     assert_eq!(&*gang.spec.name, "team/hello");
     assert_eq!(gang.spec.min_members(), 2);
-    assert_eq!(gang.care.retries, 3);
+    assert_eq!(gang.run_policy.retries, 3);
     let [Task::Run(run)] = gang.tasks.as_slice() else { panic!("one command") };
     assert_eq!(run.command, ["echo", "hello"]);
     assert_eq!(run.env.get("A").map(String::as_str), Some("b"));

@@ -4,7 +4,7 @@ use muster_api::assemble::assemble;
 use muster_api::dialects::{self, Dialect, Terms};
 use muster_api::pod::GpuNames;
 use muster_api::workloads::{self, WorkloadKind, WorkloadRole};
-use muster_api::{Care, Finding, RunSpec, Severity, label_fault, name_fault, role_fault};
+use muster_api::{Finding, RunPolicy, RunSpec, Severity, label_fault, name_fault, role_fault};
 use muster_core::time::Span;
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ pub(crate) fn record(file: &str, object: &Value) -> Result<Record, Finding> {
     let deadline = seconds("/spec/activeDeadlineSeconds")
         .or_else(|| seconds("/spec/runPolicy/activeDeadlineSeconds"));
     let retries = seconds("/spec/backoffLimit").or_else(|| seconds("/spec/runPolicy/backoffLimit"));
-    let care = Care {
+    let run_policy = RunPolicy {
         retries: retries.and_then(|retries| u32::try_from(retries).ok()).unwrap_or_default(),
         time_limit: deadline.map(Span::secs),
         resize_signal: None,
@@ -95,7 +95,7 @@ pub(crate) fn record(file: &str, object: &Value) -> Result<Record, Finding> {
     Ok(Record {
         spec,
         tasks,
-        care,
+        run_policy,
         ends_with,
         mpi,
         object: text,

@@ -20,7 +20,8 @@ pub const RUNNING: &str = "Running";
 pub const FINISHED: &str = "Finished";
 
 /// The four conditions of a gang in this phase. `before` is the status it has now: a condition whose status does not
-/// change keeps its transition time, and an ended gang keeps whether it was ever admitted and provisioned.
+/// change keeps its transition time, and an ended gang keeps whether it was ever admitted and provisioned. `Admitted`
+/// carries the message, `Finished` that of an ended gang.
 pub fn gang_conditions(
     phase: GangPhase,
     reason: &str,
@@ -33,6 +34,8 @@ pub fn gang_conditions(
     let held = |kind: &str| known(kind).is_some_and(|one| one["status"] == "True");
     let is_finished = matches!(phase, GangPhase::Succeeded | GangPhase::Failed);
     let has_seats = matches!(phase, GangPhase::Admitted | GangPhase::Running);
+    // A message can be long: one condition carries it.
+    let with_message = if is_finished { FINISHED } else { ADMITTED };
     [
         (ADMITTED, has_seats || (is_finished && held(ADMITTED))),
         (PROVISIONED, has_seats || (is_finished && held(PROVISIONED))),
@@ -48,7 +51,7 @@ pub fn gang_conditions(
             kind: kind.to_owned(),
             status,
             reason: reason.to_owned(),
-            message: message.to_owned(),
+            message: if kind == with_message { message.to_owned() } else { String::new() },
             last_transition_time: since.unwrap_or(Stamp(now)),
             observed_generation: None,
         }

@@ -1,11 +1,11 @@
-//! Where members may run and what keeps others off a node, written as in a pod and on a node.
+//! Where members may run, and the taints of nodes, written as in a pod and on a node.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::crd::values::text::{Key, LabelValue, Text};
 
-/// What members ask of nodes. Only affinity to nodes is read.
+/// Affinity of members. Only affinity to nodes is read.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Affinity {
@@ -21,41 +21,41 @@ pub struct NodeAffinity {
     /// Nodes that members must run on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required_during_scheduling_ignored_during_execution: Option<NodeSelector>,
-    /// Nodes that members rather run on.
+    /// Nodes that members prefer to run on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]
     pub preferred_during_scheduling_ignored_during_execution: Vec<Preference>,
 }
 
-/// Nodes that meet one of these terms.
+/// Nodes that match at least one of these terms.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSelector {
-    /// The terms, of which one must be met.
+    /// The terms, of which at least one must match.
     #[schemars(length(min = 1, max = 20), extend("x-kubernetes-list-type" = "atomic"))]
     pub node_selector_terms: Vec<Term>,
 }
 
-/// A term, and how much it counts.
+/// A term and its weight.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Preference {
-    /// How much it counts.
+    /// The weight of the term.
     #[schemars(range(min = 1, max = 100))]
     pub weight: i32,
-    /// What is preferred.
+    /// The preferred term.
     pub preference: Term,
 }
 
-/// Expressions, all of which must be met.
+/// Expressions, all of which must match.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Term {
-    /// The expressions, all of which must be met.
+    /// The expressions, all of which must match.
     #[schemars(length(min = 1, max = 20), extend("x-kubernetes-list-type" = "atomic"))]
     pub match_expressions: Vec<Expression>,
 }
 
-/// A label, and what it must be.
+/// A requirement for one label.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "!(self.operator in ['In', 'NotIn']) || (has(self.values) && self.values.size() > 0)", "message": "`In` and `NotIn` need at least one value"},
@@ -63,34 +63,34 @@ pub struct Term {
     {"rule": "!(self.operator in ['Gt', 'Lt']) || (has(self.values) && self.values.size() == 1)", "message": "`Gt` and `Lt` need one whole number in quotes"},
 ]))]
 pub struct Expression {
-    /// The label.
+    /// The key of the label.
     pub key: Key,
-    /// What it must be.
+    /// How the label is compared with the values.
     pub operator: Operator,
-    /// What it is compared with.
+    /// The values to compare with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub values: Vec<Text>,
 }
 
-/// What a label must be.
+/// How a label is compared with values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum Operator {
-    /// One of the values.
+    /// The label has one of the values.
     In,
-    /// None of the values; it may be absent.
+    /// The label has none of the values, or is absent.
     NotIn,
-    /// There.
+    /// The label is present.
     Exists,
-    /// Absent.
+    /// The label is absent.
     DoesNotExist,
-    /// A number above the value.
+    /// The label is a number above the value.
     Gt,
-    /// A number below the value.
+    /// The label is a number below the value.
     Lt,
 }
 
-/// Taints that do not keep members off a node.
+/// Taints that members tolerate.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -98,52 +98,52 @@ pub enum Operator {
     {"rule": "has(self.key) || (has(self.operator) && self.operator == 'Exists')", "message": "needs a key, or the operator `Exists` to tolerate every taint"},
 ]))]
 pub struct Toleration {
-    /// The taint's key; every taint when it is absent.
+    /// The key of the taint; every taint when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
-    /// How the taint's value is looked at.
+    /// How the value of the taint is compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<TaintOperator>,
-    /// The taint's value.
+    /// The value of the taint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<LabelValue>,
-    /// The taint's effect; every effect when it is absent.
+    /// The effect of the taint; every effect when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
-    /// For how long. Accepted, not acted on yet.
+    /// How long the taint is tolerated. Accepted, not acted on yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub toleration_seconds: Option<i64>,
 }
 
-/// How a toleration looks at a taint's value.
+/// How a toleration compares the value of a taint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum TaintOperator {
-    /// It must be the same.
+    /// The value must be the same.
     Equal,
-    /// It may be anything.
+    /// Any value matches.
     Exists,
 }
 
-/// What keeps members off a node that do not tolerate it.
+/// A taint, which keeps members off a node unless they tolerate it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Taint {
-    /// Its key.
+    /// The key of the taint.
     pub key: Key,
-    /// Its value.
+    /// The value of the taint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<LabelValue>,
-    /// What it does.
+    /// The effect of the taint.
     pub effect: Effect,
 }
 
-/// What a taint does.
+/// The effect of a taint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum Effect {
-    /// Nobody new comes.
+    /// New pods are not scheduled onto the node.
     NoSchedule,
-    /// Nobody new comes if there is another node.
+    /// New pods are scheduled onto the node only if no other node fits.
     PreferNoSchedule,
-    /// Nobody new comes, and those who are there go.
+    /// New pods are not scheduled onto the node, and running ones are evicted.
     NoExecute,
 }

@@ -1,45 +1,46 @@
-//! What may be done to a gang that runs, and what it loses by it.
+//! How a running gang may be disrupted, and what a disruption costs it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::crd::values::duration::{Duration, DurationAboveZero};
 
-/// What may be done to a gang that runs, and to others for its sake.
+/// How the running gang may be disrupted, and whether it may preempt others.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Disruption {
-    /// Whether it may be stopped for others' sake.
+    /// Whether the gang may be preempted.
     #[serde(default = "yes")]
     pub preemptible: bool,
-    /// Whether others of lower priority may be stopped, or made smaller, for its sake. What its queue lent comes back all the
-    /// same.
+    /// Whether gangs of lower priority may be preempted, or shrunk, for this gang. What its queue has lent is reclaimed
+    /// in any case.
     #[serde(default = "yes")]
     pub preempts: bool,
-    /// Not before a run has lasted for so long. No default: beside `preemptible: false` it would mean nothing.
+    /// The gang is not preempted before a run has lasted this long. There is no default: beside `preemptible: false` it
+    /// would have no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_runtime: Option<Duration>,
-    /// From being told to stop to being stopped; none when nothing is said.
+    /// Time from the request to stop until the gang is stopped; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace: Option<Duration>,
-    /// How it saves its work.
+    /// How the gang saves its work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
 }
 
-/// How work is saved: on a signal, by itself, or both.
+/// How work is saved: on a signal, periodically, or both.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "has(self.signal) || has(self.every)", "message": "must say signal, every or both"},
 ]))]
 pub struct Checkpoint {
-    /// On this signal it saves all it has, within its grace.
+    /// The signal on which the gang saves all its work, within its grace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<Signal>,
-    /// How often it saves by itself.
+    /// How often the gang saves its work by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<DurationAboveZero>,
-    /// From a new start to where it was; none when nothing is said.
+    /// Time from a restart until the gang has reached its saved state again; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart: Option<Duration>,
 }

@@ -1,18 +1,18 @@
-//! Where the members of a gang go, written so that a gang on thousands of nodes still fits into an object.
+//! Where the members of a gang are placed, in a form in which a gang on thousands of nodes still fits into one object.
 //!
-//! Each entry names its node. A gang on very many nodes has entries that name several instead: nodes that follow one
-//! another in the list, and have as many members of the same role, share an entry, and names that count up are folded as in a
+//! Each entry names its node. A gang on very many nodes has entries that name several nodes instead: consecutive nodes
+//! with the same number of members of the same role share an entry, and consecutive numbers in names are folded as in a
 //! host list: `gpu-[008-127]`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Entries that are written one by one, at most. An entry takes up to 400 bytes, and an object 1.5 MB.
+/// The largest number of entries with one node each. An entry takes up to 400 bytes, and an object 1.5 MB.
 const ONE_BY_ONE: usize = 500;
-/// Names of nodes that a folded name stands for, at most: what is read was written by others, perhaps.
+/// The largest number of node names that a folded name stands for: the text read here may have been written by others.
 const FOLDED: usize = 100_000;
 
-/// Pods of one role on one node, or on each of several.
+/// Members of one role on one node, or on each of several nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Placement {
     /// The role.
@@ -22,24 +22,24 @@ pub struct Placement {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 253))]
     pub node: String,
-    /// Nodes with as many members each; `gpu-[008-127]` is 120 of them.
+    /// Several nodes with the same number of members each; `gpu-[008-127]` stands for 120 nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20_000), inner(length(max = 300)), extend("x-kubernetes-list-type" = "atomic"))]
     pub nodes: Vec<String>,
-    /// How many members on each.
+    /// The number of members on each node.
     pub members: i32,
-    /// Their pods, as far as they exist.
+    /// The pods of these members, as far as they exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub pods: Vec<String>,
-    /// Which of the node's GPUs.
+    /// The indexes of the node's GPUs that are used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(range(min = 0, max = 63)), extend("x-kubernetes-list-type" = "atomic"))]
     pub devices: Vec<i32>,
 }
 
 impl Placement {
-    /// The same with as few entries as it takes, if there are very many. The order of nodes stays.
+    /// The same placement with as few entries as possible, if there are very many. The order of nodes stays.
     pub fn folded(placement: Vec<Self>) -> Vec<Self> {
         if placement.len() <= ONE_BY_ONE {
             return placement;
@@ -66,7 +66,7 @@ impl Placement {
         folded
     }
 
-    /// The same with an entry for each node.
+    /// The same placement with one entry per node.
     pub fn unfolded(placement: Vec<Self>) -> Vec<Self> {
         let mut all = Vec::new();
         for mut one in placement {
@@ -83,16 +83,16 @@ impl Placement {
     }
 }
 
-/// A name up to the last number before its first dot, that number, and the rest.
+/// Splits a name into the part up to the last number before its first dot, that number, and the rest.
 fn numbered(name: &str) -> Option<(&str, &str, &str)> {
     let host = name.find('.').unwrap_or(name.len());
     let end = name[..host].rfind(|one: char| one.is_ascii_digit())? + 1;
     let begin = name[..end].rfind(|one: char| !one.is_ascii_digit()).map_or(0, |at| at + 1);
-    // More digits than a number has are part of a name.
+    // More digits than an integer holds are part of the name.
     (end - begin <= 9).then(|| (&name[..begin], &name[begin..end], &name[end..]))
 }
 
-/// Folds names that count up by one.
+/// Folds names with consecutive numbers.
 fn fold(names: &[String]) -> Vec<String> {
     let mut folded = Vec::new();
     let mut rest = names;
@@ -113,7 +113,7 @@ fn fold(names: &[String]) -> Vec<String> {
     folded
 }
 
-/// The names that would follow one, with numbers as wide as its own.
+/// The names that follow a name, with numbers of the same width.
 fn names_after(first: &str) -> impl Iterator<Item = String> {
     let parts = numbered(first).and_then(|(before, number, after)| {
         Some((before.to_owned(), number.len(), number.parse::<u64>().ok()?, after.to_owned()))
@@ -125,7 +125,7 @@ fn names_after(first: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The names that a folded name stands for; itself if it is not folded.
+/// The names that a folded name stands for; the name itself if it is not folded.
 fn unfold(name: &str) -> Vec<String> {
     let range = || {
         let (before, rest) = name.split_once('[')?;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn folding_and_unfolding_changes_nothing() {
+    fn folding_and_unfolding_returns_the_same_placement() {
         let odd =
             ["a", "n1", "n1.b-7", "n[1]", "1", "node-99999999999999999999", "x-9", "x-10", "x-11"];
         let names = (0..40).flat_map(|at| {
@@ -174,13 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn few_nodes_are_written_one_by_one() {
+    fn placement_on_few_nodes_is_not_folded() {
         let all = placed((0..ONE_BY_ONE).map(|at| format!("n{at}")));
         assert_eq!(Placement::folded(all.clone()), all);
     }
 
     #[test]
-    fn placement_on_20_000_nodes_of_any_names_fits_into_an_object() {
+    fn placement_on_20_000_nodes_with_any_names_fits_into_an_object() {
         let numbered = placed((0..20_000).map(|at| format!("gpu-{at:05}.cluster.example")));
         let folded = Placement::folded(numbered);
         assert_eq!(folded[0].nodes, ["gpu-[00000-19999].cluster.example"]);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folded_name_that_stands_for_too_many_is_cut() {
+    fn folded_name_that_stands_for_too_many_nodes_is_truncated() {
         assert_eq!(unfold("n[0-99999999999]").len(), FOLDED);
         assert_eq!(unfold("n[9-1]"), Vec::<String>::new());
         assert_eq!(unfold("n[x-1]"), ["n[x-1]"]);

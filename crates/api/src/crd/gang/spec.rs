@@ -14,9 +14,9 @@ use crate::manifest::gang::gang_spec::DEFAULT_QUEUE;
 /// A set of members that start together, or not at all.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Gang {
-    /// What was asked for.
+    /// What the gang requests.
     pub spec: GangSpec,
-    /// What became of it. Written by Muster.
+    /// The state of the gang. Written by Muster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<GangStatus>,
 }
@@ -26,7 +26,7 @@ impl Resource for Gang {
     const PLURAL: &'static str = "gangs";
     const SHORT: &'static str = "gg";
     const NAMESPACED: bool = true;
-    // Whoever lists all of a namespace's work means its gangs too.
+    // `kubectl get all` lists gangs too.
     const CATEGORIES: &'static [&'static str] = &["muster", "all"];
     const COLUMNS: &'static [Column] = &[
         Column::text("Queue", ".spec.queue"),
@@ -40,126 +40,128 @@ impl Resource for Gang {
     ];
 }
 
-/// What a gang asks for.
+/// What a gang requests.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "!has(self.priority) || !has(self.priorityClassName)", "message": "give priority or priorityClassName, not both"},
 ]))]
 pub struct GangSpec {
-    /// The queue it waits in.
+    /// The queue that the gang waits in.
     #[serde(default = "default_queue")]
     pub queue: Name,
-    /// Who submitted it. Counts in a queue's `userLimit`.
+    /// The user who submitted the gang. Counts towards the queue's `userLimit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<Text>,
-    /// Higher goes first; 0 when nothing is said.
+    /// Gangs of higher priority are started first; 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// The priority by its name, instead of by number.
+    /// The priority class, instead of a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<Name>,
-    /// Its members, by what they do.
+    /// The members of the gang, grouped by what they run.
     #[schemars(
         length(min = 1, max = 1000),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub roles: Vec<Role>,
-    /// How close together its members must or should be.
+    /// How close together the members must or should be placed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<Closeness>,
-    /// How nodes are bought for it.
+    /// How nodes are provisioned for the gang.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioning: Option<Provisioning>,
-    /// What it takes with every role at its `max`. Taken as one hour when nothing is said.
+    /// How long a run takes with every role at its `max`. Assumed to be one hour by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_duration: Option<DurationAboveZero>,
-    /// When it should be done, such as `2026-12-01T08:00:00Z`.
+    /// When the gang should be finished, such as `2026-12-01T08:00:00Z`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Instant>,
-    /// What an hour of delay costs its owner.
+    /// The cost of one hour of delay to the gang's owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub cost_of_waiting: Option<f64>,
-    /// What may be done to it while it runs.
+    /// How the gang may be disrupted while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disruption: Option<Disruption>,
-    /// What more members bring it, and what a change of them costs. For gangs with `max` above `min`.
+    /// How the gang's speed depends on the number of its members, and what a resize costs. For gangs with `max` above
+    /// `min`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
-    /// How often it is started again, whole, after a member has failed. Where Muster itself starts processes.
+    /// How often the whole gang is restarted after a member has failed. Applies where Muster itself starts processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub retries: Option<i32>,
-    /// How long one run may take. Where Muster itself starts processes.
+    /// The longest time that one run may take. Applies where Muster itself starts processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<DurationAboveZero>,
-    /// Tells members how many they are now, instead of starting them anew. Where Muster itself starts processes.
+    /// The signal by which members are told their new number, instead of a restart. Applies where Muster itself starts
+    /// processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resize_signal: Option<Signal>,
 }
 
-/// How close together members must or should be: one of the two.
+/// How close together members must or should be placed: one of the two.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 pub struct Closeness {
-    /// All members in one domain of this level, or not at all. A level by its name or label.
+    /// All members must be in one domain of this level. The level is given by its name or its label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Text>,
-    /// In one domain of this level if possible, else in the smallest that holds them.
+    /// All members should be in one domain of this level, or else in the smallest domain that holds them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preferred: Option<Text>,
 }
 
-/// How nodes are bought for a gang.
+/// How nodes are provisioned for a gang.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Provisioning {
-    /// Whether at all.
+    /// Whether nodes are bought for the gang.
     #[serde(default)]
     pub mode: ProvisioningMode,
-    /// How long an order may assemble before it is rolled back.
+    /// How long an order may take to assemble before it is rolled back.
     #[serde(default = "default_timeout")]
     pub timeout: DurationAboveZero,
-    /// Failed orders in a row before a pause of half an hour.
+    /// The number of consecutive failed orders before a pause of half an hour.
     #[serde(default = "default_attempts")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub attempts: i32,
-    /// What becomes of an order that cannot be completed.
+    /// What happens to an order that cannot be completed.
     #[serde(default)]
     pub on_failure: OnFailure,
 }
 
-/// Whether nodes may be bought.
+/// Whether nodes are bought for a gang.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub enum ProvisioningMode {
-    /// When it lacks nodes; it also counts in the forecasts of pools.
+    /// Nodes are bought when the gang lacks them, and the gang counts in the forecasts of pools.
     #[default]
     Proactive,
-    /// When it lacks nodes.
+    /// Nodes are bought when the gang lacks them.
     Reactive,
-    /// It runs on what is there.
+    /// The gang runs only on nodes that exist.
     Never,
 }
 
-/// What becomes of an order that cannot be completed.
+/// What happens to an order that cannot be completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub enum OnFailure {
-    /// All of it is given up.
+    /// The whole order is rolled back.
     #[default]
     RollBack,
 }
 
-/// What more members bring a gang, and what a change of them costs.
+/// How a gang's speed depends on the number of its members, and what a resize costs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Scaling {
-    /// What twice the members bring of twice the speed.
+    /// The fraction of twice the speed that twice the members reach.
     #[serde(default = "linear")]
     #[schemars(extend("minimum" = 0.5, "exclusiveMinimum" = true, "maximum" = 1))]
     pub efficiency: f64,
-    /// How long it stands still when its members change.
+    /// How long the gang pauses when its number of members changes.
     #[serde(default = "default_resize_cost")]
     pub resize_cost: Duration,
 }

@@ -1,4 +1,4 @@
-//! What became of a gang: its verdict, in the words of Kubernetes.
+//! The status of a Gang: its verdict in Kubernetes' terms.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,70 +7,71 @@ use crate::crd::condition::Condition;
 use crate::crd::gang::placement::Placement;
 use crate::crd::values::stamp::Stamp;
 
-/// What became of a gang.
+/// The state of a gang.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GangStatus {
-    /// The generation of the spec that this is about.
+    /// The generation of the spec that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Where it stands.
+    /// The phase of the gang.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<GangPhase>,
-    /// Why, in one word.
+    /// The reason for the phase, in one word.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub reason: Option<String>,
-    /// Why, in sentences, and what would help.
+    /// The reason for the phase, in sentences, and what would help.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32768))]
     pub message: Option<String>,
-    /// Members that run, and members it was promised; while it waits, those it needs.
+    /// Members that run, of all that were admitted; while the gang waits, of all that it needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<Members>,
-    /// The same for lists: `7/8`. Nodes while its order assembles, members otherwise.
+    /// The same for lists: `7/8`. Counts nodes while an order assembles, members otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub progress: Option<String>,
-    /// Nodes its members are on, or are promised.
+    /// The number of nodes that the members run on or are placed on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<i32>,
-    /// Its place among those who wait, 1 for the first.
+    /// The position of the gang among all waiting gangs, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<i32>,
-    /// The order that assembles for it.
+    /// The order that is assembling for the gang.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub order: Option<String>,
-    /// When it is expected to start, as long as beliefs hold.
+    /// When the gang is expected to start, if nothing changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_start: Option<Stamp>,
-    /// Since when it waits, or last did.
+    /// Since when the gang has been waiting, or when its last wait began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<Stamp>,
     /// When every member had a seat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admitted_at: Option<Stamp>,
-    /// When every member ran.
+    /// When every member was running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running_since: Option<Stamp>,
-    /// When it was over.
+    /// When the gang ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Stamp>,
-    /// Orders that failed since the last one that did not.
+    /// The number of failed orders since the last one that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_orders: Option<i32>,
-    /// When the last of them failed.
+    /// When the last of these orders failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_failed_order: Option<Stamp>,
-    /// Times it had to start over.
+    /// How often the gang had to restart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<i32>,
-    /// Which pods go to which node. Written before the first of them is bound, so that a restart binds the same.
+    /// The assignment of pods to nodes. Written before the first pod is bound, so that the same pods are bound after a
+    /// restart of Muster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20_000), extend("x-kubernetes-list-type" = "atomic"))]
     pub placement: Vec<Placement>,
-    /// The groups that start together as this gang, where there are several, as `namespace/name`.
+    /// The groups that are scheduled together as this gang, where there are several, as `namespace/name`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 1000),
@@ -78,7 +79,7 @@ pub struct GangStatus {
         extend("x-kubernetes-list-type" = "atomic")
     )]
     pub groups: Vec<String>,
-    /// Its state, aspect by aspect.
+    /// The conditions of the gang.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
@@ -87,33 +88,33 @@ pub struct GangStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// Where a gang stands.
+/// The phase of a gang.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum GangPhase {
-    /// In its queue, holding nothing.
+    /// The gang waits in its queue and holds nothing.
     Waiting,
-    /// In its queue, its order assembling.
+    /// The gang waits in its queue while its order assembles.
     Provisioning,
     /// Every member has a seat and is being started.
     Admitted,
     /// Every member runs.
     Running,
-    /// Being stopped, all members together.
+    /// All members are being stopped, together.
     Stopping,
-    /// It can never run as it is.
+    /// The gang can never run as it is.
     Infeasible,
-    /// Done.
+    /// The gang finished successfully.
     Succeeded,
-    /// Over without being done.
+    /// The gang ended without success.
     Failed,
 }
 
-/// How many of how many.
+/// A number of members, of a total.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Members {
-    /// So many.
+    /// Members that are running.
     pub ready: i32,
-    /// Of so many.
+    /// All members.
     pub total: i32,
 }
 

@@ -1,6 +1,6 @@
-//! `kind: Order`: an intent, written before it is acted on.
+//! `kind: Order`: a decision of the planner, stored before it is executed.
 //!
-//! Whoever finds one after a restart can go on from it: everything is said by names that last, and claims by the
+//! After a restart Muster continues from stored Orders: they refer to everything by stable names, and to claims by the
 //! numbers their names are made from.
 
 use schemars::JsonSchema;
@@ -11,15 +11,15 @@ use crate::crd::order::status::OrderStatus;
 use crate::crd::values::stamp::Stamp;
 use crate::crd::values::text::{Label, Name, OfferingName, Text};
 
-/// The nodes that are bought for one gang, all or none of them. Made by Muster.
+/// The nodes that are bought for one gang, all or none of them. Created by Muster.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "!has(oldSelf.status) || !has(oldSelf.status.phase) || oldSelf.status.phase == 'Assembling' || self.spec == oldSelf.spec", "message": "an order that is over does not change"},
 ]))]
 pub struct Order {
-    /// What was decided.
+    /// The decision of the planner.
     pub spec: OrderSpec,
-    /// What became of it.
+    /// The state of the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<OrderStatus>,
 }
@@ -38,8 +38,8 @@ impl Resource for Order {
     ];
 }
 
-/// What an order asks for, as decided by the planner. While it assembles a claim may give way to another; whom it is
-/// for, and until when, never changes.
+/// What an order requests, as decided by the planner. A claim may be replaced by another while the order assembles; its
+/// gang and its deadline never change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -48,86 +48,86 @@ impl Resource for Order {
     {"rule": "self.replacedClaims >= oldSelf.replacedClaims", "message": "replaced claims are never taken back"},
 ]))]
 pub struct OrderSpec {
-    /// Its number, never used again.
+    /// The number of the order, never reused.
     pub number: u32,
-    /// The gang it is for.
+    /// The gang that the order is for.
     pub gang: GangRef,
-    /// The nodes that are asked for. Some may be under way already, or stopped.
+    /// The claims of the order, one per node. Some of the nodes may be booting already, or be stopped.
     #[serde(default)]
     #[schemars(length(max = 5000), extend("x-kubernetes-list-type" = "atomic"))]
     pub claims: Vec<OrderClaim>,
-    /// Where every member goes.
+    /// The placement of every member.
     #[schemars(length(min = 1, max = 20_000), extend("x-kubernetes-list-type" = "atomic"))]
     pub placements: Vec<OrderPlacement>,
-    /// When it is given up.
+    /// When the order is rolled back if it is not complete.
     pub deadline: Stamp,
-    /// Gangs that are preempted for it, and the seats they give up.
+    /// Gangs that are preempted for the order, and the seats they give up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub preempts: Vec<Preemption>,
-    /// Failed claims that were replaced so far.
+    /// The number of failed claims that have been replaced.
     #[serde(default)]
     pub replaced_claims: u32,
 }
 
-/// A gang.
+/// A reference to a gang.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GangRef {
-    /// Its namespace.
+    /// The namespace of the gang.
     pub namespace: Label,
-    /// Its name.
+    /// The name of the gang.
     pub name: Name,
-    /// Which of all that ever had this name.
+    /// The UID of the gang, which tells it from others that had the same name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<Text>,
 }
 
-/// The request for one node.
+/// A request for one node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OrderClaim {
-    /// Its number, never used again.
+    /// The number of the claim, never reused.
     pub id: u32,
-    /// Its name, the same on every try.
+    /// The name of the claim, the same on every retry.
     pub name: Name,
-    /// The pool it is asked of.
+    /// The pool that provides the node.
     pub pool: Name,
-    /// What is asked for: `instanceType/zone/capacityType`.
+    /// The offering: `instanceType/zone/capacityType`.
     pub offering: OfferingName,
 }
 
-/// A seat for one member, or for several that differ in nothing: on a node that is here, or on one that is coming.
+/// A seat for one member, or for several identical ones, on an existing node or on the node of a claim.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "has(self.node) != has(self.claim)", "message": "a seat is on a node or on a claim"},
 ]))]
 pub struct OrderPlacement {
-    /// The role.
+    /// The role of the members.
     pub role: Label,
-    /// How many members; one where there are devices.
+    /// The number of members; 1 where devices are given.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 65535))]
     pub members: u16,
-    /// The node that is here.
+    /// The existing node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<Name>,
-    /// The claim whose node is coming.
+    /// The claim whose node will hold the members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<u32>,
-    /// Which of the node's GPUs.
+    /// The indexes of the node's GPUs that are used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(range(min = 0, max = 63)), extend("x-kubernetes-list-type" = "atomic"))]
     pub devices: Vec<u8>,
 }
 
-/// Seats that a gang gives up for another.
+/// Seats that a preempted gang gives up.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Preemption {
-    /// Who gives them up.
+    /// The gang that is preempted.
     pub gang: GangRef,
-    /// Which. All it has if it is stopped.
+    /// The seats it gives up; all of its seats if it is stopped.
     #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub placements: Vec<PreemptedPlacement>,
-    /// Why it is stopped; it goes on with the members it has left when nothing is said.
+    /// Why the gang is stopped. When absent, it keeps running with its remaining members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopFor>,
 }
@@ -135,30 +135,30 @@ pub struct Preemption {
 /// A seat that is given up.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PreemptedPlacement {
-    /// The role.
+    /// The role of the members.
     pub role: Label,
-    /// How many members; one where there are devices.
+    /// The number of members; 1 where devices are given.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 65535))]
     pub members: u16,
-    /// The node.
+    /// The node of the seat.
     pub node: Name,
-    /// Which of the node's GPUs.
+    /// The indexes of the node's GPUs that are given up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(range(min = 0, max = 63)), extend("x-kubernetes-list-type" = "atomic"))]
     pub devices: Vec<u8>,
 }
 
-/// Why a gang is stopped for another's sake.
+/// Why a gang is stopped for another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum StopFor {
     /// The order's gang has a higher priority.
     Preempted,
-    /// It runs on what was lent, and the order's gang belongs to those who lent it.
+    /// The gang runs on capacity that the queue of the order's gang had lent.
     Reclaimed,
-    /// Its slice of time is over, and it is the turn of the order's gang.
+    /// The gang's time slice is over, and the order's gang is next.
     Rotated,
-    /// It fits elsewhere, and may be moved.
+    /// The gang can be moved, and fits on other nodes.
     Moved,
 }
 

@@ -1,37 +1,37 @@
-//! What became of an order.
+//! The status of an Order.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What became of an order.
+/// The state of an order.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderStatus {
-    /// Where it stands.
+    /// The phase of the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<OrderPhase>,
-    /// Nodes that are ready.
+    /// The number of nodes that are ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<i32>,
-    /// Nodes that were asked for.
+    /// The number of nodes that were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<i32>,
     /// The same for lists: `7/8`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub progress: Option<String>,
-    /// Gangs that still make way for it.
+    /// The number of gangs that are still being preempted for the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaving: Option<i32>,
 }
 
-/// Where an order stands.
+/// The phase of an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum OrderPhase {
-    /// Its nodes are coming.
+    /// The nodes of the order are being provisioned.
     Assembling,
-    /// Every node is ready, and its gang starts.
+    /// Every node is ready, and the gang starts.
     Complete,
-    /// It was given up, all of it.
+    /// The whole order was rolled back.
     RolledBack,
 }

@@ -11,52 +11,54 @@ use crate::crd::values::amount::{Amount, Amounts};
 use crate::crd::values::duration::{Duration, DurationAboveZero};
 use crate::crd::values::text::{GpuKey, LabelValue, OfferingName, Text};
 
-/// One kind of node that can be bought: instance type, zone and capacity type make it one.
+/// One kind of node that can be bought, identified by instance type, zone and capacity type.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Offering {
-    /// The provider's name for the machine.
+    /// The provider's name of the instance type.
     pub instance_type: LabelValue,
-    /// Its zone.
+    /// The zone of the nodes.
     pub zone: LabelValue,
-    /// Its region. A stock-out in one zone speaks against the others of its region.
+    /// The region of the nodes. A stock-out in one zone lowers the expectations for the other zones of its region.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<LabelValue>,
-    /// How it is paid for: when empty as the pool's `tier` says, and never `spot` unasked. `reserved` means: anyway.
-    #[serde(default = "nothing_said")]
+    /// How the nodes are paid for. When empty it follows the pool's `tier`, and is never `spot` unless set. `reserved`
+    /// nodes are paid for whether or not they are used.
+    #[serde(default = "empty_capacity_type")]
     pub capacity_type: LabelValue,
-    /// Money per node and hour.
+    /// The price per node and hour.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub price: f64,
-    /// What members may use of one node; may list the GPUs.
+    /// Resources of one node that members may use; may include the GPUs.
     #[schemars(extend("maxProperties" = 64))]
     pub allocatable: Amounts,
-    /// Its GPUs.
+    /// The GPUs of one node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Devices>,
-    /// Labels its nodes will carry, beside those that every node has.
+    /// Labels of the nodes, in addition to the well-known ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     pub labels: BTreeMap<String, LabelValue>,
-    /// Taints its nodes will carry.
+    /// Taints of the nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub taints: Vec<Taint>,
-    /// Nodes of this offering at one time; unlimited when nothing is said.
+    /// The largest number of nodes of this offering at one time; unlimited by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max: Option<u32>,
-    /// What is expected from asking to ready.
+    /// The expected time from the request until a node is ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_time: Option<Duration>,
-    /// What is expected from waking a stopped node to ready. Its nodes cannot be stopped when nothing is said.
+    /// The expected time from starting a stopped node until it is ready. Nodes of the offering cannot be stopped when
+    /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<DurationAboveZero>,
 }
 
 impl OfferingName {
-    /// The name by which orders call an offering.
+    /// The name by which orders refer to an offering.
     pub fn of(offering: &OfferingSpec) -> Self {
         let OfferingSpec { instance_type, zone, capacity_type, .. } = offering;
         Self(format!("{instance_type}/{zone}/{capacity_type}"))
@@ -66,21 +68,21 @@ impl OfferingName {
 /// The GPUs of one node.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Devices {
-    /// Their model, such as `H100`.
+    /// The GPU model, such as `H100`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Text>,
-    /// The memory of each.
+    /// The memory of each GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Amount>,
-    /// How many; may be left out where `allocatable` says so.
+    /// The number of GPUs; may be omitted where `allocatable` gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub count: Option<i32>,
-    /// What they are called among resources: as `allocatable` says, or `nvidia.com/gpu`.
+    /// The resource name of the GPUs: that in `allocatable`, or `nvidia.com/gpu`, by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<GpuKey>,
 }
 
-fn nothing_said() -> LabelValue {
+fn empty_capacity_type() -> LabelValue {
     "".into()
 }

@@ -1,4 +1,4 @@
-//! What a pool keeps ready ahead of need.
+//! The capacity that a pool keeps ready ahead of demand.
 
 use muster_core::proactive;
 use schemars::JsonSchema;
@@ -7,109 +7,109 @@ use serde::{Deserialize, Serialize};
 use crate::crd::values::duration::{Duration, DurationAboveZero};
 use crate::crd::values::text::Text;
 
-/// Nodes that are there for whoever comes.
+/// Nodes that are always kept ready for new gangs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Warm {
-    /// Free nodes that run, always.
+    /// The number of free running nodes.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub nodes: i32,
-    /// Nodes that were booted once and are stopped, to be woken.
+    /// The number of nodes that were booted once and then stopped, to be started on demand.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub stopped: i32,
 }
 
-/// Free nodes beside those in use: one of these.
+/// Free nodes in addition to those in use: one of these.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 pub struct Buffer {
-    /// So many.
+    /// A fixed number of nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub nodes: Option<i32>,
-    /// So many for a hundred in use, rounded up.
+    /// A percentage of the nodes in use, rounded up.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub percent: Option<f64>,
 }
 
-/// Nodes asked for beside those that orders wait for.
+/// Nodes requested in addition to those that orders wait for.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Spare {
-    /// So many for every hundred, rounded to the nearest.
+    /// A percentage of the nodes that orders wait for, rounded to the nearest number.
     #[schemars(range(min = 0, max = 100))]
     pub percent: f64,
 }
 
-/// A size at certain hours.
+/// A minimum size of the pool at certain hours.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
-    /// When it begins: minute, hour, day, month, weekday.
+    /// When the schedule begins, as a cron expression: minute, hour, day, month, weekday.
     #[schemars(extend("x-kubernetes-validations" = [
         {"rule": "self.matches('^ *[^ ]+( +[^ ]+){4} *$')", "message": "a cron expression has five fields: minute, hour, day, month, weekday"},
     ]))]
     pub cron: Text,
-    /// By whose clocks, such as `Europe/Berlin`.
+    /// The time zone of the cron expression, such as `Europe/Berlin`.
     #[serde(default = "utc")]
     pub timezone: Text,
-    /// How long it lasts.
+    /// How long the schedule lasts each time.
     pub duration: DurationAboveZero,
-    /// Nodes the pool has then at least, used or free.
+    /// The smallest number of nodes of the pool in that time, used or free.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub nodes: i32,
 }
 
-/// Free nodes for demand that is expected.
+/// Free nodes for forecast demand.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Forecast {
-    /// After how long demand repeats itself; two hours each, or longer.
+    /// The periods after which demand repeats, of two hours each or longer.
     #[serde(default = "default_seasons")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
     pub seasons: Vec<DurationAboveZero>,
-    /// The share of gangs that are to find all their nodes ready.
+    /// The share of gangs that should find all their nodes ready.
     #[serde(default = "default_service_level")]
     #[schemars(range(min = 0, max = 1))]
     pub service_level: f64,
-    /// What it costs when one gang waits for an hour; decides instead of `serviceLevel`.
+    /// The cost of one gang waiting for one hour; used instead of `serviceLevel`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub cost_of_waiting: Option<f64>,
-    /// Never more free nodes than these.
+    /// The largest number of free nodes kept for the forecast.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_nodes: Option<i32>,
-    /// Nothing is expected before so much was seen.
+    /// The length of history needed before anything is forecast.
     #[serde(default = "default_min_history")]
     pub min_history: Duration,
-    /// Only tell what would be kept; keep nothing.
+    /// Report the forecast without keeping nodes for it.
     #[serde(default)]
     pub forecast_only: bool,
 }
 
-/// What is done about nodes that are used too little.
+/// What happens to underused nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub enum Consolidate {
     /// Idle nodes are kept for ever.
     Never,
-    /// Idle nodes are given back after `idleAfter`.
+    /// Idle nodes are released after `idleAfter`.
     #[default]
     WhenEmpty,
-    /// Gangs that may be moved are also moved off nodes that hardly anybody uses.
+    /// Idle nodes are released after `idleAfter`, and gangs that may be moved are moved off nodes that are hardly used.
     WhenUnderused,
 }
 
-/// How long each stage of a claim may take.
+/// The timeouts of the stages of a claim.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Timeouts {
-    /// Until its machine runs.
+    /// Time until the machine runs.
     #[serde(default = "default_launch")]
     pub launch: DurationAboveZero,
-    /// Until its node has joined.
+    /// Time until the node has joined the cluster.
     #[serde(default = "default_register")]
     pub register: DurationAboveZero,
-    /// Until every GPU has appeared.
+    /// Time until every GPU has appeared.
     #[serde(default = "default_gpus")]
     pub gpus: DurationAboveZero,
 }

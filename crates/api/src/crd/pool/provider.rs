@@ -1,4 +1,4 @@
-//! Who boots a pool's nodes.
+//! The provider that boots a pool's nodes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::crd::gang::constraints::Taint;
 use crate::crd::pool::simulated::Simulated;
 use crate::crd::values::text::{Key, Name, Parameter, Text};
 
-/// Who boots a pool's nodes: one of these.
+/// The provider that boots the pool's nodes: one of these.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend(
@@ -20,13 +20,13 @@ use crate::crd::values::text::{Key, Name, Parameter, Text};
     ]
 ))]
 pub struct Provider {
-    /// Nobody: nodes are played, with the delays and failures of a cloud.
+    /// A simulated cloud, with the delays and failures of a real one. No machine is booted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulated: Option<Simulated>,
-    /// Karpenter, asked with one NodeClaim per node.
+    /// Karpenter, with one NodeClaim per node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub karpenter: Option<Karpenter>,
-    /// An autoscaler, asked with one ProvisioningRequest for all nodes of a kind that an order lacks.
+    /// An autoscaler, with one ProvisioningRequest for all nodes of one kind that an order lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioning_request: Option<Autoscaler>,
     /// The machine Muster runs on.
@@ -34,37 +34,37 @@ pub struct Provider {
     pub local: Option<Nothing>,
 }
 
-/// How Karpenter is asked.
+/// How Karpenter is used.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Karpenter {
-    /// The node class its claims name.
+    /// The node class of the NodeClaims.
     pub node_class_ref: NodeClassRef,
-    /// Taints that its nodes have until something on them, such as a network, is set up and takes them away: nobody is put
-    /// there before. Those that are not named here are waited for as well.
+    /// Taints that new nodes have until a component on them, such as a network plugin, is set up and removes them.
+    /// Members are placed after that. Taints that are not listed here are waited for as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub startup_taints: Vec<Taint>,
-    /// Extended resources of its offerings that Karpenter does not know its machines have, since something on the node makes
-    /// them. They are waited for like all others, and not named in NodeClaims: a claim that names what Karpenter does not know
-    /// is never fulfilled.
+    /// Extended resources of the offerings that Karpenter does not know of, because a component on the node provides
+    /// them. Muster waits for them as for all others, and does not request them in NodeClaims: a NodeClaim that
+    /// requests a resource unknown to Karpenter is never launched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub resources_not_requested: Vec<Key>,
 }
 
-/// How an autoscaler is asked.
+/// How an autoscaler is used.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Autoscaler {
-    /// The class of the requests, which says who serves them and how: `best-effort-atomic-scale-up.autoscaling.x-k8s.io`
-    /// when nothing is said.
+    /// The class of the ProvisioningRequests, which determines the autoscaler that serves them and how;
+    /// `best-effort-atomic-scale-up.autoscaling.x-k8s.io` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = [
         {"rule": "self != 'gang.muster.sh'", "message": "is the class that Muster itself serves: it would ask itself"},
     ]))]
     pub class_name: Option<Name>,
-    /// What that class wants to be told.
+    /// The parameters of the ProvisioningRequests, as the class defines them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 100))]
     pub parameters: BTreeMap<String, Parameter>,
@@ -73,14 +73,14 @@ pub struct Autoscaler {
 /// A reference to a Karpenter node class.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct NodeClassRef {
-    /// Its API group, such as `karpenter.k8s.aws`.
+    /// The API group, such as `karpenter.k8s.aws`.
     pub group: Text,
-    /// Its kind, such as `EC2NodeClass`.
+    /// The kind, such as `EC2NodeClass`.
     pub kind: Text,
-    /// Its name.
+    /// The name.
     pub name: Text,
 }
 
-/// Nothing more to say.
+/// An empty object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Nothing {}

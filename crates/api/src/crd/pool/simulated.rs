@@ -1,4 +1,4 @@
-//! The cloud a simulated pool plays.
+//! The behaviour of a simulated cloud.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,62 +18,62 @@ pub struct Simulated {
     /// How often a boot fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failures: Option<Failures>,
-    /// When machines cannot be had; always can they when nothing is said.
+    /// When machines are out of stock; never by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stock_out: Option<StockOut>,
-    /// How often nodes fail while they are used; never when nothing is said.
+    /// How often nodes in use fail; never by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_service: Option<InService>,
-    /// Faults that come for certain.
+    /// Faults that are certain to occur.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
     pub script: Vec<ScriptedFault>,
 }
 
-/// Medians of the stages of a boot, and their spread.
+/// The medians of the stages of a boot, and their spread.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Boot {
-    /// From asking until the machine runs.
+    /// Time from the request until the machine runs.
     #[serde(default = "default_launch")]
     pub launch: Duration,
-    /// From running until it has joined the cluster.
+    /// Time from then until the node has joined the cluster.
     #[serde(default = "default_register")]
     pub register: Duration,
-    /// From joining until every GPU has appeared.
+    /// Time from then until every GPU has appeared.
     #[serde(default = "default_gpus")]
     pub gpus: Duration,
-    /// Spread of the logarithm; 0 is exact.
+    /// The standard deviation of the logarithm; 0 makes the times exact.
     #[serde(default = "default_sigma")]
     #[schemars(range(min = 0, max = 3))]
     pub sigma: f64,
 }
 
-/// Probabilities, per request.
+/// Probabilities of failures, per request.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Failures {
-    /// The machine never joins.
+    /// The machine never joins the cluster.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     pub boot_failed: f64,
-    /// It joins, and not all of its GPUs appear.
+    /// The node joins, but not all of its GPUs appear.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     pub gpus_missing: f64,
-    /// The provider says "not now, ask again", and there is no machine.
+    /// The provider throttles the request, and there is no machine.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     pub throttled: f64,
 }
 
-/// How long machines can be had, and cannot.
+/// How long machines are in stock, and out of stock.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StockOut {
-    /// How long machines can be had, on average.
+    /// The mean time that machines are in stock.
     #[serde(default = "default_mean_up")]
     pub mean_up: DurationAboveZero,
-    /// How long they cannot, on average.
+    /// The mean time that machines are out of stock.
     #[serde(default = "default_mean_down")]
     pub mean_down: DurationAboveZero,
 }
@@ -82,31 +82,31 @@ pub struct StockOut {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InService {
-    /// How long one node lasts, on average.
+    /// The mean lifetime of a node in use.
     #[serde(default = "default_mean_time_to_failure")]
     pub mean_time_to_failure: DurationAboveZero,
 }
 
-/// The n-th claim ever made in a zone fails.
+/// The n-th claim ever created in a zone fails.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ScriptedFault {
-    /// The zone, which must be one of an offering.
+    /// The zone, which must be that of an offering.
     pub zone: Text,
-    /// Which claim of that zone, from 1.
+    /// The number of the claim in that zone, from 1.
     #[schemars(range(min = 1))]
     pub claim: u32,
-    /// How it fails.
+    /// How the claim fails.
     pub fails: Fault,
 }
 
 /// How a claim fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum Fault {
-    /// There is no machine to be had.
+    /// The machine is out of stock.
     StockOut,
-    /// The machine never joins.
+    /// The machine never joins the cluster.
     BootFailed,
-    /// It joins, and not all of its GPUs appear.
+    /// The node joins, but not all of its GPUs appear.
     GpusMissing,
 }
 

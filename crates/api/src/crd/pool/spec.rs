@@ -12,7 +12,7 @@ use crate::crd::values::duration::{Duration, DurationAboveZero};
 use crate::crd::values::text::Text;
 use crate::manifest::pool::pool_spec::IDLE_AFTER;
 
-/// A supply of one kind of node: what can be bought, at most how much, and what is kept ready.
+/// A supply of nodes: what can be bought, its limits, and what is kept ready.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "size(self.metadata.name) <= 63", "message": "a pool's name is a label of its nodes, and has 63 characters at most"},
@@ -20,7 +20,7 @@ use crate::manifest::pool::pool_spec::IDLE_AFTER;
 pub struct Pool {
     /// What can be bought, and what is kept ready.
     pub spec: PoolSpec,
-    /// What there is. Written by Muster.
+    /// The state of the pool. Written by Muster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<PoolStatus>,
 }
@@ -48,15 +48,15 @@ impl Resource for Pool {
     {"rule": "has(self.provider) == has(oldSelf.provider)", "message": "who boots a pool's nodes does not change: make another pool"},
 ]))]
 pub struct PoolSpec {
-    /// What queues call this kind of supply, such as `reserved`, `on-demand` or `spot`.
+    /// The name of this kind of supply in queues, such as `reserved`, `on-demand` or `spot`.
     #[schemars(extend("x-kubernetes-validations" = [
         {"rule": "self == oldSelf", "message": "a pool's tier does not change: make another pool"},
     ]))]
     pub tier: Text,
-    /// Who boots its nodes: one of these. A simulated cloud when nothing is said.
+    /// The provider that boots the pool's nodes: one of these. A simulated cloud by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// What can be bought. Among equal bids the first wins.
+    /// The kinds of nodes that can be bought. Of equally good offerings the first is used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(min = 1, max = 1000),
@@ -66,35 +66,35 @@ pub struct PoolSpec {
         )
     )]
     pub offerings: Vec<Offering>,
-    /// What it never exceeds, nodes that are coming included.
+    /// The limits of the pool, including nodes that are being provisioned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// Whether anything is kept ready ahead of need.
+    /// Whether the pool keeps nodes ready ahead of demand.
     #[serde(default)]
     pub mode: PoolMode,
-    /// Nodes that are there for whoever comes.
+    /// Nodes that are always kept ready for new gangs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm: Option<Warm>,
-    /// Free nodes beside those in use: one of these.
+    /// Free nodes in addition to those in use: one of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
-    /// Nodes asked for beside those that orders wait for.
+    /// Nodes requested in addition to those that orders wait for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spare: Option<Spare>,
-    /// How large the pool is at certain hours.
+    /// Minimum sizes of the pool at certain hours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub schedules: Vec<Schedule>,
-    /// Free nodes for demand that is expected.
+    /// Free nodes for forecast demand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
-    /// A free node above the target is given back then.
+    /// How long a node above the target may be idle before it is released.
     #[serde(default = "default_idle_after")]
     pub idle_after: Duration,
-    /// A node older than that takes nobody new and goes when it is empty; any age when nothing is said.
+    /// The age at which a node takes no new members and is released once it is empty; unlimited by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expire_after: Option<DurationAboveZero>,
-    /// What is done about nodes that are used too little.
+    /// What happens to underused nodes.
     #[serde(default)]
     pub consolidate: Consolidate,
     /// How long a claim may wait for its machine, its node and its GPUs.
@@ -105,29 +105,29 @@ pub struct PoolSpec {
     pub buy_for_growth: bool,
 }
 
-/// What a pool never exceeds.
+/// The limits of a pool.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// Nodes.
+    /// The largest number of nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
-    /// GPUs.
+    /// The largest number of GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpus: Option<u32>,
-    /// Money per hour.
+    /// The highest cost per hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub hourly_spend: Option<f64>,
 }
 
-/// Whether anything is kept ready ahead of need.
+/// Whether a pool keeps nodes ready ahead of demand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub enum PoolMode {
-    /// As the fields below say.
+    /// Nodes are kept ready as the fields below specify.
     #[default]
     Proactive,
-    /// Nothing, whatever the fields below say.
+    /// No nodes are kept ready, whatever the fields below specify.
     Reactive,
 }
 

@@ -1,4 +1,4 @@
-//! What there is of a pool.
+//! The status of a Pool.
 
 use muster_core::World;
 use muster_core::health::Record;
@@ -9,36 +9,36 @@ use serde::{Deserialize, Serialize};
 use crate::crd::condition::Condition;
 use crate::crd::values::stamp::Stamp;
 
-/// What there is of a pool.
+/// The state of a pool.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolStatus {
-    /// The generation of the spec that this is about.
+    /// The generation of the spec that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Nodes, those that are coming included.
+    /// The number of nodes, including those that are being provisioned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<i32>,
-    /// Nodes that are ready and show every GPU.
+    /// The number of nodes that are ready and show every GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<i32>,
-    /// GPUs of all its nodes.
+    /// The number of GPUs of all nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpus: Option<i32>,
-    /// What its nodes cost per hour.
+    /// The cost of all nodes per hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hourly_spend: Option<f64>,
-    /// How many free nodes it should have now, and why.
+    /// The number of free nodes the pool should have now, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// Offerings that lately had nothing to give, or let somebody down. Whoever decides next goes by them.
+    /// Offerings that were recently out of stock or failed. Restored from here when Muster restarts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 1024),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub offerings: Vec<OfferingStatus>,
-    /// Its state, aspect by aspect.
+    /// The conditions of the pool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
@@ -48,7 +48,7 @@ pub struct PoolStatus {
 }
 
 impl PoolStatus {
-    /// How a pool of the World stands, and what it was last said to want.
+    /// The status of a pool of the World, with its last target.
     pub fn of(world: &World, at: PoolIdx, target: Option<muster_core::plan::Target>) -> Self {
         let usage = &world.pools()[at].usage;
         let mine = world.claims().values().filter(|claim| claim.offering.pool == at);
@@ -66,26 +66,26 @@ impl PoolStatus {
     }
 }
 
-/// What is remembered of an offering.
+/// The recorded failures of an offering.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferingStatus {
-    /// Which one: its instance type, zone and capacity type.
+    /// The offering: its instance type, zone and capacity type.
     #[schemars(length(max = 1024))]
     pub name: String,
-    /// Failures since the last node that came up.
+    /// The number of failures since the last node that became ready.
     #[serde(default)]
     pub failures: u32,
-    /// When the last one was.
+    /// When the last failure occurred.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<Stamp>,
-    /// When its provider last had nothing to give, and has given nothing since.
+    /// When the provider was last out of stock, if it has provided no node since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out_of_stock: Option<Stamp>,
 }
 
 impl OfferingStatus {
-    /// As the World takes it in again.
+    /// The record that is restored into the World.
     pub fn remembered(&self) -> Record {
         let time = |stamp: Option<Stamp>| stamp.map(|Stamp(at)| at);
         Record {
@@ -96,47 +96,47 @@ impl OfferingStatus {
     }
 }
 
-/// Offerings of a pool of which something is remembered. Two that are called the same are told of as one.
+/// The offerings of a pool with recorded failures. Offerings of the same name are reported once.
 fn remembered(world: &World, at: PoolIdx) -> Vec<OfferingStatus> {
-    let mut told: Vec<OfferingStatus> = Vec::new();
+    let mut reported: Vec<OfferingStatus> = Vec::new();
     for offering in &world.pools()[at].offerings {
         let name = offering.spec.name();
         let Some(was) = offering.health.remembered(world.now()) else { continue };
-        if told.iter().any(|one| one.name == name) {
+        if reported.iter().any(|one| one.name == name) {
             continue;
         }
         let Record { failures, last_failure, out_since } = was;
-        told.push(OfferingStatus {
+        reported.push(OfferingStatus {
             name,
             failures,
             last_failure: last_failure.map(Stamp),
             out_of_stock: out_since.map(Stamp),
         });
     }
-    told
+    reported
 }
 
-/// How many free nodes a pool should have now, and why.
+/// The number of free nodes a pool should have now, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Target {
-    /// Free nodes wanted: the most that any reason asks for, and spares.
+    /// The total number of free nodes wanted: the largest number that any reason requires, plus spares.
     pub free: u32,
-    /// Stopped nodes wanted.
+    /// The number of stopped nodes wanted.
     pub stopped: u32,
-    /// Wanted always.
+    /// Nodes that are always kept ready.
     pub warm: u32,
-    /// Wanted beside what is used.
+    /// Nodes in addition to those in use.
     pub buffer: u32,
-    /// Wanted beside what orders wait for.
+    /// Nodes in addition to those that orders wait for.
     pub spare: u32,
-    /// Wanted in place of nodes in use that will be gone.
+    /// Replacements for nodes in use that are about to be lost.
     pub replacing: u32,
-    /// Wanted so that elastic gangs can grow.
+    /// Nodes for elastic gangs to grow onto.
     pub growth: u32,
-    /// Wanted because of the hour.
+    /// Nodes that a schedule requires.
     pub scheduled: u32,
-    /// Wanted because demand is expected; told also where nothing is kept for it.
+    /// Nodes for forecast demand; reported also where none are kept for it.
     pub expected: u32,
 }
 

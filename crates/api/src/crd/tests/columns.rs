@@ -1,11 +1,11 @@
-//! What lists show is there to be shown.
+//! Every printed column shows an existing field of the right type.
 
 use serde_json::Value;
 
 use crate::crd::definition::definitions;
 use crate::crd::tests::schema;
 
-/// The schema of the value a path leads to.
+/// The schema of the value at a path.
 fn at<'s>(schema: &'s Value, path: &str) -> &'s Value {
     path.split('.').skip(1).fold(schema, |here, step| &here["properties"][step])
 }
@@ -21,7 +21,7 @@ fn every_column_shows_a_field_of_its_type() {
                 continue;
             }
             let field = at(schema(&definition), path);
-            // A quantity is shown as it is written.
+            // A quantity is printed as written.
             let quantity = field["x-kubernetes-int-or-string"] == true;
             let kind = if quantity { "string" } else { field["type"].as_str().unwrap_or_default() };
             assert_eq!(kind, column["type"], "{} {path}", definition.kind);
@@ -32,7 +32,7 @@ fn every_column_shows_a_field_of_its_type() {
 }
 
 #[test]
-fn lists_read_like_this() {
+fn columns_of_every_kind() {
     let headings = |definition: &crate::crd::definition::Definition| {
         let columns = &definition.object["spec"]["versions"][0]["additionalPrinterColumns"];
         let heading = |column: &Value| {
@@ -50,6 +50,6 @@ fn lists_read_like_this() {
     queues: Parent Weight Held [Running] Waiting Age
     pools: Tier Nodes [Ready] GPUs Spend [Target] Age
     gangs: Queue Phase Ready Nodes Why [Starts] [Message] Age
-    orders: [Namespace] Gang Phase Ready Deadline [Why] Age
+    orders: [Namespace] Gang Phase Ready Deadline Age
     ");
 }

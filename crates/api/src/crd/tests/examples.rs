@@ -1,4 +1,4 @@
-//! Every example is what an API server takes, too.
+//! Every example passes the validation of an API server.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn documents(text: &str) -> Vec<Value> {
     Documents::new(text).map(|document| opaque::json(&document.expect("a document"))).collect()
 }
 
-/// Checks every object but nodes, of which a cluster has its own; says how many there were.
+/// Checks every object except nodes, which a cluster has already; returns their number.
 fn check(name: &str, text: &str) -> usize {
     let mut checked = 0;
     for mut object in documents(text) {
@@ -45,7 +45,7 @@ fn every_example_fits_its_schema() {
 }
 
 #[test]
-fn a_mistake_in_an_example_would_be_seen() {
+fn mistake_in_an_example_is_found() {
     let gang =
         "{kind: Gang, spec: {roles: [{name: w, min: 0, resources: {memory: 1GB}}], priorty: 1}}";
     let object = documents(gang).remove(0);

@@ -1,4 +1,4 @@
-//! The fields of schemas are those that readers ask for, no more and no fewer.
+//! The fields of the schemas are exactly those that the manifest readers read.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +16,11 @@ use crate::crd::tests::{definition, schema};
 use crate::crd::topology::Topology;
 use crate::manifest::pool::provider::PROVIDERS;
 use crate::read_texts;
-use crate::yaml::fields::asked;
-use crate::yaml::fields::asked::Asked;
+use crate::yaml::fields::read_fields;
+use crate::yaml::fields::read_fields::ReadFields;
 
-/// The fields of every mapping in a schema, by its path, but for those whose keys the user chooses.
-fn of_schema(schema: &Value, path: &str, found: &mut Asked) {
+/// The fields of every mapping in a schema by its path, except mappings whose keys the user chooses.
+fn of_schema(schema: &Value, path: &str, found: &mut ReadFields) {
     if schema["type"] == "array" {
         return of_schema(&schema["items"], &format!("{path}[]"), found);
     }
@@ -37,7 +37,7 @@ fn of_schema(schema: &Value, path: &str, found: &mut Asked) {
     }
 }
 
-/// Objects that give every field of a kind, one for each choice between fields.
+/// Objects that give every field of a kind, one object per alternative of exclusive fields.
 fn samples(kind: &str) -> Vec<Value> {
     let definition = definition(kind);
     let spec = &schema(&definition)["properties"]["spec"];
@@ -49,22 +49,22 @@ fn samples(kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn every_field_of_a_schema_is_read_and_every_field_that_is_read_is_in_the_schema() {
+fn fields_of_every_schema_are_exactly_the_fields_that_are_read() {
     for kind in ["Gang", "Queue", "Pool", "Topology"] {
-        asked::take();
+        read_fields::take();
         for sample in samples(kind) {
-            // JSON is YAML, too.
+            // JSON is valid YAML.
             if let Err(findings) = read_texts(&[(kind, sample.to_string())]) {
                 panic!("{findings:#?}\n{sample:#}");
             }
         }
-        let mut read = asked::take();
+        let mut read = read_fields::take();
         read.retain(|path, _| path.starts_with("spec"));
         let definition = definition(kind);
-        let mut expected = Asked::new();
+        let mut expected = ReadFields::new();
         of_schema(&schema(&definition)["properties"]["spec"], "spec", &mut expected);
         if kind == "Pool" {
-            // Read as a mapping with one key, which says what is in it.
+            // The provider is read as a mapping with one key, which names the provider.
             let providers: BTreeSet<String> = PROVIDERS.iter().map(ToString::to_string).collect();
             assert_eq!(expected.remove("spec.provider"), Some(providers));
         }
@@ -76,7 +76,7 @@ fn every_field_of_a_schema_is_read_and_every_field_that_is_read_is_in_the_schema
     }
 }
 
-/// Reads a whole object as its type and writes it again.
+/// Deserializes a whole object as its type and serializes it again.
 fn there_and_back<T: Serialize + DeserializeOwned>(kind: &str) {
     let definition = definition(kind);
     let schema = schema(&definition);
@@ -91,7 +91,7 @@ fn there_and_back<T: Serialize + DeserializeOwned>(kind: &str) {
 }
 
 #[test]
-fn types_read_and_write_what_their_schemas_say() {
+fn types_deserialize_and_serialize_what_their_schemas_allow() {
     there_and_back::<Topology>("Topology");
     there_and_back::<Queue>("Queue");
     there_and_back::<Pool>("Pool");

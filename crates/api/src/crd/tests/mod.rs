@@ -1,12 +1,12 @@
-//! Definitions against readers, examples and the rules of API servers.
+//! Tests of the definitions against the manifest readers, the examples and the rules of API servers.
 
-pub(crate) mod columns;
-pub(crate) mod examples;
-pub(crate) mod fields;
-pub(crate) mod patterns;
-pub(crate) mod sample;
-pub(crate) mod shape;
-pub(crate) mod validate;
+mod columns;
+mod examples;
+mod fields;
+mod patterns;
+mod sample;
+mod shape;
+mod validate;
 
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -19,12 +19,12 @@ fn definition(kind: &str) -> Definition {
     definitions().into_iter().find(|definition| definition.kind == kind).expect("it is a kind")
 }
 
-/// What a definition says about an object.
+/// The schema of the objects of a definition.
 fn schema(definition: &Definition) -> &Value {
     &definition.object["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 }
 
-/// What is said about one value.
+/// The schema of one type.
 fn schema_of<T: JsonSchema>() -> Value {
     let mut schema = schemars::schema_for!(T).to_value();
     structural(&mut schema);

@@ -1,4 +1,4 @@
-//! Patterns allow what readers allow, and nothing else.
+//! Patterns accept exactly what the manifest readers accept.
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
@@ -64,7 +64,7 @@ proptest! {
             prop_assert!(allows::<Instant>(&text), "{}", text);
             prop_assert!(instant(&text).is_ok(), "{}", text);
         }
-        // What Muster writes itself, it reads again.
+        // Timestamps that Muster writes are read back.
         let stamp = Stamp(Time(at.as_millisecond()));
         let text = serde_json::to_value(stamp).unwrap();
         prop_assert_eq!(serde_json::from_value::<Stamp>(text).unwrap(), stamp);
@@ -72,7 +72,7 @@ proptest! {
 }
 
 #[test]
-fn an_instant_without_an_offset_is_refused_by_both() {
+fn instant_without_an_offset_is_rejected_by_both() {
     for text in ["2026-12-01T08:00:00", "2026-12-01", "tomorrow", ""] {
         assert!(!allows::<Instant>(text) && instant(text).is_err(), "{text}");
     }

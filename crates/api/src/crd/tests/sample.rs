@@ -1,23 +1,22 @@
-//! Objects in which every field of a schema is given.
+//! Sample objects in which every field of a schema is set.
 
 use regex::Regex;
 use serde_json::{Value, json};
 
-/// Where of several fields only one may be given, each is given in one of so many objects.
+/// The number of sample objects per kind: of exclusive fields, each is set in at least one of them.
 pub(crate) const VARIANTS: usize = 4;
 
-/// What fits nearly everywhere: the first of these that a pattern allows. A level, a duration, a GPU, an instant, an
-/// offering.
+/// Sample texts; a field gets the first that its pattern accepts: a level, a duration, a GPU, an instant, an offering.
 const TEXTS: [&str; 5] = ["rack", "2h", "nvidia.com/gpu", "2026-12-01T08:00:00Z", "a/b/c"];
 
-/// Fields that a schema says too little about, or that must lead somewhere.
+/// Fields whose schema is too weak to choose a text, or whose value must refer to something.
 const NAMED: [(&str, &str); 3] =
     [("cron", "0 8 * * 1-5"), ("parent", "default"), ("label", "example.com/rack")];
 
-/// Fields that exclude each other by a rule: one of them is left out.
+/// Fields that exclude each other by a CEL rule: one of them is omitted.
 const EXCLUSIVE: [[&str; 2]; 2] = [["priority", "priorityClassName"], ["node", "claim"]];
 
-/// An object with every field of `properties`, or one of them where there may be one only.
+/// An object with every field of `properties`, or with one of them where only one is allowed.
 pub(crate) fn object(schema: &Value, variant: usize) -> Value {
     let Some(properties) = schema["properties"].as_object() else { return json!({}) };
     let only_one = schema["maxProperties"] == 1;

@@ -1,11 +1,11 @@
-//! Schemas are structural, and nothing in them has no end.
+//! Schemas are structural, and every list and text in them is bounded.
 
 use serde_json::Value;
 
 use crate::crd::definition::definitions;
 use crate::crd::tests::schema;
 
-/// What an API server allows in a schema, as far as it is used here.
+/// The schema keywords that an API server accepts, as far as they are used here.
 const KEYWORDS: [&str; 21] = [
     "additionalProperties",
     "default",
@@ -48,7 +48,7 @@ fn walk(schema: &Value, path: &str, visit: &mut impl FnMut(&str, &Value)) {
 }
 
 #[test]
-fn schemas_say_only_what_api_servers_understand() {
+fn schemas_use_only_keywords_that_api_servers_accept() {
     for definition in definitions() {
         walk(schema(&definition), definition.kind, &mut |path, schema| {
             let fields = schema.as_object().expect("a schema");
@@ -67,7 +67,7 @@ fn schemas_say_only_what_api_servers_understand() {
 }
 
 #[test]
-fn every_list_of_every_spec_has_an_end() {
+fn every_list_of_every_spec_is_bounded() {
     for definition in definitions() {
         walk(schema(&definition), definition.kind, &mut |path, schema| {
             if schema["type"] == "array" {
@@ -79,11 +79,11 @@ fn every_list_of_every_spec_has_an_end() {
 }
 
 #[test]
-fn every_field_says_what_it_is() {
+fn every_field_has_a_description() {
     for definition in definitions() {
         walk(schema(&definition), definition.kind, &mut |path, schema| {
-            let said = schema["description"].as_str().is_some_and(|text| text.ends_with('.'));
-            assert!(said || path.ends_with("[]"), "{path}");
+            let described = schema["description"].as_str().is_some_and(|text| text.ends_with('.'));
+            assert!(described || path.ends_with("[]"), "{path}");
         });
     }
 }

@@ -1,4 +1,4 @@
-//! What an API server makes of an object by its schema, but for rules in CEL: enough of it for examples.
+//! Validates an object against its schema as an API server does, except CEL rules: enough for the examples.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::crd::values::amount::Amount;
 use crate::crd::values::duration::Duration;
 use crate::crd::values::text::Name;
 
-/// Everything that is wrong with a value, each with its path.
+/// All violations of a value, each with its path.
 pub(crate) fn wrong(schema: &Value, value: &Value) -> Vec<String> {
     let mut findings = Vec::new();
     check(schema, value, "", &mut findings);
@@ -102,7 +102,7 @@ fn fields(schema: &Value, value: &Value, path: &str, findings: &mut Vec<String>)
 }
 
 #[test]
-fn what_is_wrong_is_found() {
+fn violations_are_found() {
     let name = schema_of::<Name>();
     assert_eq!(wrong(&name, &json!("gpu-1.eu")), [""; 0]);
     for bad in [json!(5), json!("Bad"), json!("a".repeat(254))] {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A quantity, never negative. Kept as written: what it comes to is for the reader of manifests to say.
+/// A quantity, never negative. Stored as written; the manifest readers compute its value.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Amount {

@@ -6,7 +6,7 @@ use muster_core::time::Span;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Nobody writes a longer one on purpose.
+/// The longest text of a duration, well above any that is needed.
 const LONGEST: u32 = 64;
 
 macro_rules! durations {
@@ -31,8 +31,8 @@ macro_rules! durations {
 }
 
 durations! {
-    /// A duration, also none at all.
+    /// A duration, which may be zero.
     Duration(r"^(0|([0-9]+(w|d|h|m|s|ms))+)$");
-    /// A duration longer than nothing: after any number of zeros, something above it, then whatever follows.
+    /// A duration above zero: any number of zero components, then a component above zero, then any others.
     DurationAboveZero(r"^(0+(w|d|h|m|s|ms))*0*[1-9][0-9]*(w|d|h|m|s|ms)([0-9]+(w|d|h|m|s|ms))*$");
 }

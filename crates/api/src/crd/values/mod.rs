@@ -1,4 +1,8 @@
-pub(crate) mod amount;
-pub(crate) mod duration;
-pub(crate) mod stamp;
+//! Single values of the schemas, with their patterns and bounds: texts, durations, quantities, timestamps.
+
 pub(crate) mod text;
+
+pub(crate) mod duration;
+
+pub(crate) mod amount;
+pub(crate) mod stamp;

@@ -1,4 +1,4 @@
-//! Instants that Muster writes itself, as every Kubernetes object has them.
+//! Timestamps that Muster writes itself, in the form of Kubernetes objects.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
-//! Texts by what they may say: the rules of `names`, as patterns.
+//! Texts with a pattern and a length: the rules of `yaml::names` as JSON Schema.
 //!
-//! Every text has an end, because what a rule costs an API server is reckoned from the longest it could meet.
+//! Every text is bounded, because an API server estimates the cost of a CEL rule from the longest possible value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -50,21 +50,21 @@ macro_rules! texts {
 }
 
 texts! {
-    /// A name of an object: parts joined by dots.
+    /// A name of an object: parts separated by dots.
     Name(253, NAME);
-    /// A name of one part, such as a role's.
+    /// A name of one part, such as that of a role.
     Label(63, r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$");
     /// The key of a label, a taint or a resource.
     Key(317, r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$");
-    /// The key of a resource that is GPUs.
+    /// The key of a GPU resource.
     GpuKey(257, r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/gpu$");
     /// The value of a label or a taint; it may be empty.
     LabelValue(63, r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$");
-    /// Any text that says something.
+    /// Any text that is not empty.
     Text(253, r"^(.|\n)+$");
-    /// What a ProvisioningRequest is told; it may be empty.
+    /// A parameter of a ProvisioningRequest; it may be empty.
     Parameter(255, r"^(.|\n)*$");
-    /// An offering by what makes it one: `instanceType/zone/capacityType`, the last of which may be empty.
+    /// An offering: `instanceType/zone/capacityType`, of which the last may be empty.
     OfferingName(191, r"^[-A-Za-z0-9_.]*/[-A-Za-z0-9_.]*/[-A-Za-z0-9_.]*$");
     /// A date and a time with an offset from UTC.
     Instant(64, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)$");

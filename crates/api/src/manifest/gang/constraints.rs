@@ -16,7 +16,7 @@ const EFFECTS: [(&str, Effect); 3] = [
     ("NoExecute", Effect::NoExecute),
 ];
 
-/// What a role says about where it may run, but for its GPUs.
+/// The scheduling constraints of a role, except those of its GPUs.
 pub(crate) fn constraints(role: &Fields<'_>) -> Constraints {
     let selector = labels(role, "nodeSelector");
     let all =
@@ -56,7 +56,7 @@ fn preferred(affinity: &Fields<'_>) -> Vec<Preference> {
     wishes.iter().filter_map(read).collect()
 }
 
-/// A term without expressions is refused: Kubernetes lets it match nothing, which nobody means.
+/// A term without expressions is an error: in Kubernetes it matches nothing, which is never intended.
 fn term(value: &Value<'_>) -> Option<Term> {
     let fields = value.fields()?;
     let expressions = fields.need("matchExpressions").and_then(|value| value.items("expression"));
@@ -87,7 +87,7 @@ pub(crate) fn requirement(value: &Value<'_>) -> Option<Requirement> {
     Some(Requirement { key: key?.into(), test: test? })
 }
 
-/// Holds the operator against its values: how many there are, and whether they are numbers.
+/// Checks the operator against its values: how many there are, and whether they are numbers.
 fn with_values(test: Test, fields: &Fields<'_>, values: &[&str]) -> Option<Test> {
     let number = || match values {
         [one] => one.parse::<i64>().ok(),

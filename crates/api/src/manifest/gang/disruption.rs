@@ -1,4 +1,4 @@
-//! What may be done to a gang that runs, and what it loses by it.
+//! How a running gang may be disrupted, and what a disruption costs it.
 
 use muster_core::gang::{Checkpoint, Disruption, Signal};
 use muster_core::time::Span;
@@ -6,7 +6,7 @@ use muster_core::time::Span;
 use crate::yaml::fields::Fields;
 use crate::yaml::value::Value;
 
-/// Signals a worker can be told to checkpoint with: those it can catch.
+/// Signals that can tell a worker to checkpoint: those that a process can catch.
 pub(crate) const SIGNALS: [(&str, Signal); 9] = [
     ("SIGUSR1", Signal::SigUsr1),
     ("SIGUSR2", Signal::SigUsr2),
@@ -19,7 +19,8 @@ pub(crate) const SIGNALS: [(&str, Signal); 9] = [
     ("SIGWINCH", Signal::SigWinch),
 ];
 
-/// Reads `spec.disruption`. A higher priority means what it says: who must not be stopped for it says so.
+/// Reads `spec.disruption`. Gangs are preemptible by default, whatever their priority: a gang that must not be
+/// preempted sets it.
 pub(crate) fn disruption(spec: &Fields<'_>) -> Disruption {
     let mut read = Disruption { preemptible: true, ..Disruption::default() };
     let Some(fields) = spec.get("disruption").and_then(|value| value.fields()) else { return read };
@@ -27,11 +28,11 @@ pub(crate) fn disruption(spec: &Fields<'_>) -> Disruption {
     read.preemptible = preemptible.unwrap_or(read.preemptible);
     read.min_runtime = fields.span("minRuntime").unwrap_or_default();
     if let Some(value) = fields.get("minRuntime").filter(|_| !read.preemptible) {
-        value.warn("has no effect: with `preemptible: false` it is stopped for nobody's sake");
+        value.warn("has no effect: with `preemptible: false` the gang is never preempted");
     }
     let preempts = fields.get("preempts").and_then(|value| value.flag());
     read.never_preempts = preempts == Some(false);
-    // Of use to those who are stopped for nobody as well: nodes that are about to go.
+    // The grace applies to gangs that cannot be preempted as well: when a node is about to be lost.
     read.grace = fields.span("grace").unwrap_or_default();
     read.checkpoint = fields.get("checkpoint").and_then(|value| checkpoint(&value, read.grace));
     fields.done();

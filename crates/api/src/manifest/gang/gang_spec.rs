@@ -1,4 +1,4 @@
-//! `kind: Gang`.
+//! Reads `kind: Gang`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,59 +17,59 @@ use crate::yaml::fields::Fields;
 use crate::yaml::instant::instant;
 use crate::yaml::names::{NAME_RULE, is_name};
 
-/// The queue a gang waits in when it names none.
+/// The queue of a gang that names none.
 pub(crate) const DEFAULT_QUEUE: &str = "default";
 
-/// A gang as written, with what only some hosts use.
+/// A gang as written, with the fields that only some hosts use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GangManifest {
-    /// What the planner sees.
+    /// The spec that the planner uses.
     pub spec: GangSpec,
     /// How long after the start of a simulation it is submitted.
     pub submit_after: Span,
-    /// How long it runs in a simulation; the host chooses when nobody said.
+    /// How long it runs in a simulation; chosen by the host when absent.
     pub run_time: Option<Span>,
-    /// What members of each role run on the embedded host, in the order of `spec.roles`.
+    /// The process of the members of each role on the embedded host, in the order of `spec.roles`.
     pub runs: Vec<Option<RunSpec>>,
-    /// The pod that members of each role run in on Kubernetes, in the order of `spec.roles`.
+    /// The pod template of the members of each role on Kubernetes, in the order of `spec.roles`.
     pub templates: Vec<Option<Template>>,
-    /// What is done with its processes on the embedded host.
-    pub care: Care,
+    /// How its processes are supervised on the embedded host.
+    pub run_policy: RunPolicy,
 }
 
-/// What is done with a gang's processes where Muster itself starts them.
+/// How a gang's processes are supervised where Muster itself starts them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Care {
-    /// How often it is started again, whole, after a member has failed.
+pub struct RunPolicy {
+    /// How often the whole gang is restarted after a member has failed.
     pub retries: u32,
-    /// How long one run may take.
+    /// The longest time that one run may take.
     pub time_limit: Option<Span>,
-    /// The signal that tells members how many they are now; without one a resized gang is started anew.
+    /// The signal by which members are told their new number; without one a resized gang is restarted.
     pub resize_signal: Option<Signal>,
 }
 
-/// A pod template, as it was written: what belongs in a pod is for Kubernetes to say.
+/// A pod template as written: Kubernetes defines what belongs in a pod.
 pub type Template = serde_json::Map<String, serde_json::Value>;
 
-/// A process to start for each member of a role.
+/// The process of each member of a role.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct RunSpec {
     /// The program and its arguments; at least the program.
     pub command: Vec<String>,
-    /// Environment variables it gets besides Muster's own.
+    /// Environment variables of the process, in addition to those that Muster sets.
     pub env: BTreeMap<String, String>,
-    /// Where it runs; where the control plane does when absent.
+    /// The working directory; that of the control plane when absent.
     pub directory: Option<String>,
 }
 
-/// A gang and the fields that other objects must agree with.
+/// A gang and the fields that are checked against other objects.
 #[derive(Debug)]
 pub(crate) struct DeclaredGang {
     pub(crate) gang: GangManifest,
     pub(crate) name: Mark,
-    /// Where it names its queue, when it does.
+    /// Where it names its queue, if it does.
     pub(crate) queue: Option<Mark>,
-    /// Where it names a topology level, when it does.
+    /// Where it names a topology level, if it does.
     pub(crate) level: Option<Mark>,
 }
 
@@ -101,9 +101,9 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredGang {
         run_time: metadata.run_time,
         runs,
         templates,
-        care: care(spec),
+        run_policy: run_policy(spec),
     };
-    // A queue name that is malformed is already a finding; that nobody declared it is no news.
+    // A malformed queue name is already a finding; that it is not declared would be a second one for the same mistake.
     let queue = queue.filter(|_| queue_name.is_some()).map(|value| value.mark());
     DeclaredGang { gang, name: metadata.mark, queue, level }
 }
@@ -155,7 +155,7 @@ fn provisioning(spec: &Fields<'_>) -> Provisioning {
     let mode = fields.get("mode").and_then(|value| value.one_of(&modes));
     let timeout = fields.span_above_zero("timeout");
     let attempts = fields.get("attempts").and_then(|value| value.count(1..=1_000_000));
-    // Rolling back is the only way so far, and the default.
+    // Rolling back is the only choice so far, and the default.
     fields.get("onFailure").and_then(|value| value.one_of(&[("RollBack", ())]));
     fields.done();
     Provisioning {
@@ -165,17 +165,17 @@ fn provisioning(spec: &Fields<'_>) -> Provisioning {
     }
 }
 
-/// What is done with its processes. On Kubernetes a pod's own `restartPolicy` and `activeDeadlineSeconds` say it.
-fn care(spec: &Fields<'_>) -> Care {
+/// Reads how processes are supervised. On Kubernetes a pod's `restartPolicy` and `activeDeadlineSeconds` do this.
+fn run_policy(spec: &Fields<'_>) -> RunPolicy {
     let retries = spec.get("retries").and_then(|value| value.count(0..=1_000_000));
-    Care {
+    RunPolicy {
         retries: retries.unwrap_or_default(),
         time_limit: spec.span_above_zero("timeLimit"),
         resize_signal: spec.get("resizeSignal").and_then(|value| value.one_of(&SIGNALS)),
     }
 }
 
-/// When it should be done, in Unix time.
+/// When the gang should be finished, in Unix time.
 fn deadline(spec: &Fields<'_>) -> Option<Time> {
     let value = spec.get("deadline")?;
     let deadline = instant(value.text()?).map_err(|error| value.error(error.to_string())).ok();

@@ -1,5 +1,8 @@
-pub(crate) mod constraints;
-pub(crate) mod disruption;
+//! Reads `kind: Gang`: the spec, its roles, and their constraints, disruption and scaling.
+
 pub(crate) mod gang_spec;
 pub(crate) mod role;
-pub(crate) mod scaling;
+
+pub(crate) mod constraints;
+mod disruption;
+mod scaling;

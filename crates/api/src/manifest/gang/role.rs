@@ -1,4 +1,4 @@
-//! The roles of a gang.
+//! Reads the roles of a gang.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,12 +12,12 @@ use crate::yaml::names::{LABEL_RULE, is_label};
 use crate::yaml::opaque;
 use crate::yaml::value::Value;
 
-/// Members one role can have; ten times the largest cluster anybody runs.
+/// The largest number of members of a role; ten times the largest known cluster.
 const MAX_MEMBERS: u32 = 1_000_000;
-/// Roles one gang can have; a seat names its role with 16 bits.
+/// The largest number of roles of a gang; a seat refers to its role with 16 bits.
 const MAX_ROLES: usize = 1_000;
 
-/// The roles of a gang, and in the same order what only some hosts use.
+/// The roles of a gang, and in the same order the fields that only some hosts use.
 #[derive(Default)]
 pub(crate) struct Roles {
     pub(crate) specs: Vec<RoleSpec>,
@@ -25,7 +25,7 @@ pub(crate) struct Roles {
     pub(crate) templates: Vec<Option<Template>>,
 }
 
-/// Reads `spec.roles`, and what the members of each run.
+/// Reads `spec.roles`, with the processes and pod templates of the members.
 pub(crate) fn read_all(spec: &Fields<'_>) -> Roles {
     let mut roles = Roles::default();
     let Some(list) = spec.need("roles") else { return roles };
@@ -89,12 +89,12 @@ fn members_at_most(fields: &Fields<'_>, min: Option<u32>) -> u32 {
     max.unwrap_or(least)
 }
 
-/// Refuses a role whose members together ask for more than 63 bits can count.
+/// Reports a role whose members together request more than 63 bits can count.
 fn countable(request: &Request, max: u32, resources: &Value<'_>) {
     let total = |amount: &u64| u128::from(*amount) * u128::from(max);
     let over = request.amounts.iter().find(|(_, amount)| total(amount) > i64::MAX as u128);
     if let Some((name, _)) = over {
-        resources.error(format!("{max} members together ask for too much `{name}` to count"));
+        resources.error(format!("{max} members together request too much `{name}` to count"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What more members bring a gang, and what changing them costs it.
+//! How a gang's speed depends on the number of its members, and what a resize costs.
 
 use muster_core::gang::RoleSpec;
 use muster_core::progress::Scaling;
@@ -6,7 +6,7 @@ use muster_core::progress::Scaling;
 use crate::yaml::fields::Fields;
 use crate::yaml::value::Value;
 
-/// Reads `spec.scaling`, which only gangs that can have more or fewer members have a use for.
+/// Reads `spec.scaling`, which applies only to elastic gangs.
 pub(crate) fn scaling(spec: &Fields<'_>, roles: &[RoleSpec]) -> Scaling {
     let default = Scaling::default();
     let Some(value) = spec.get("scaling") else { return default };
@@ -25,7 +25,8 @@ pub(crate) fn scaling(spec: &Fields<'_>, roles: &[RoleSpec]) -> Scaling {
     read
 }
 
-/// What twice the members bring of twice the speed, in thousandths. With half of it they bring nothing.
+/// The fraction of twice the speed that twice the members reach, in thousandths. At one half, more members bring
+/// nothing.
 fn efficiency(value: &Value<'_>) -> Option<u16> {
     let part = value.number(f64::MIN..=f64::MAX)?;
     if part <= 0.5 || part > 1.0 {

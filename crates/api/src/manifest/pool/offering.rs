@@ -1,4 +1,4 @@
-//! The offerings of a pool.
+//! Reads the offerings of a pool.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::manifest::pool::simulated::SimulatedCloud;
 use crate::yaml::fields::Fields;
 use crate::yaml::names::{VALUE_RULE, is_value};
 
-/// Offerings one pool can have: an offering's number is 16 bits.
+/// The largest number of offerings of a pool: the number of an offering has 16 bits.
 const MAX_OFFERINGS: usize = 10_000;
 
-/// Reads `spec.offerings`. Only a pool of the machine's own nodes can do without.
+/// Reads `spec.offerings`. Only a pool of the machine itself may have none.
 pub(crate) fn read_all(spec: &Fields<'_>, provider: &Provider, tier: &str) -> Vec<OfferingSpec> {
     let list = match provider {
         Provider::Local => spec.get("offerings"),
@@ -40,7 +40,7 @@ pub(crate) fn read_all(spec: &Fields<'_>, provider: &Provider, tier: &str) -> Ve
         fields.done();
         let OfferingSpec { instance_type, zone, capacity_type, .. } = &offering;
         let what = [instance_type, zone, capacity_type].map(Arc::clone);
-        // Without these it is no offering yet, and that is said already.
+        // Without these the offering is incomplete, which is already a finding.
         let complete = !instance_type.is_empty() && !zone.is_empty();
         match first.get(&what).filter(|_| complete) {
             Some(before) => value.error(format!(
@@ -53,18 +53,18 @@ pub(crate) fn read_all(spec: &Fields<'_>, provider: &Provider, tier: &str) -> Ve
     offerings
 }
 
-/// Tiers that say how nodes are paid for.
+/// Tiers that are also capacity types.
 const PAID_LIKE: [&str; 3] = ["on-demand", "reserved", "spot"];
 
-/// How nodes of an offering that does not say are paid for: as the pool's tier says, if it says so.
+/// The capacity type of an offering that gives none: the pool's tier, if that is a capacity type.
 fn paid_like(tier: &str) -> &str {
     PAID_LIKE.into_iter().find(|one| *one == tier).unwrap_or_default()
 }
 
 fn read(fields: &Fields<'_>, boot_time: Span, tier: &str) -> OfferingSpec {
     let value = |name| fields.get(name)?.text_with(is_value, VALUE_RULE);
-    // An API server writes the default of its definition, which says nothing.
-    let capacity_type = value("capacityType").filter(|said| !said.is_empty());
+    // An API server writes the default of the definition, which is empty.
+    let capacity_type = value("capacityType").filter(|text| !text.is_empty());
     let need = |name| fields.need(name)?.text_with(is_value, VALUE_RULE);
     let (allocatable, gpu, gpus) = supply(fields);
     let mut offering = OfferingSpec {
@@ -86,7 +86,7 @@ fn read(fields: &Fields<'_>, boot_time: Span, tier: &str) -> OfferingSpec {
     offering
 }
 
-/// The labels every node of the offering will carry whether or not the operator lists them.
+/// The labels of the offering with the well-known ones, which every node has whether or not the operator lists them.
 fn with_well_known(offering: &OfferingSpec) -> Labels {
     let mut labels = offering.labels.clone();
     for (key, value) in [

@@ -1,4 +1,4 @@
-//! `kind: Pool`.
+//! Reads `kind: Pool`.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::read::finding::Mark;
 use crate::read::object::Metadata;
 use crate::yaml::fields::Fields;
 
-/// How long an unused node is kept when the pool does not say: two boot times, so that the next gang finds it.
+/// How long an idle node is kept by default: two boot times, so that the next gang finds it.
 pub(crate) const IDLE_AFTER: Span = Span::mins(10);
 
-/// A pool as written, and who boots its nodes.
+/// A pool as written, with its provider.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PoolManifest {
-    /// What the planner sees.
+    /// The spec that the planner uses.
     pub spec: PoolSpec,
-    /// Who boots its nodes.
+    /// The provider that boots its nodes.
     pub provider: Provider,
 }
 
-/// A pool and the field that other objects must agree with.
+/// A pool and the field that is checked against other objects.
 #[derive(Debug)]
 pub(crate) struct DeclaredPool {
     pub(crate) pool: PoolManifest,
@@ -48,7 +48,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredPool {
         ahead: proactive::read(spec),
         consolidate: proactive::consolidate(spec),
         expire_after: spec.span_above_zero("expireAfter"),
-        patience: proactive::patience(spec),
+        patience: proactive::timeouts(spec),
         grow: spec.get("buyForGrowth").and_then(|value| value.flag()).unwrap_or(false),
     };
     DeclaredPool { pool: PoolManifest { spec: pool, provider }, name: metadata.mark }

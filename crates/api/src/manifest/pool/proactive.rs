@@ -1,4 +1,4 @@
-//! What a pool keeps ready ahead of need: warm nodes, a buffer, schedules, a forecast.
+//! Reads the capacity that a pool keeps ready ahead of demand: warm nodes, a buffer, schedules, a forecast.
 
 use muster_core::calendar::Calendar;
 use muster_core::proactive::{Buffer, Consolidate, ForecastSpec, Proactive, Schedule, Timeouts};
@@ -7,10 +7,10 @@ use muster_core::time::Span;
 use crate::yaml::fields::Fields;
 use crate::yaml::value::Value;
 
-/// Nodes a pool can be told to keep.
+/// The largest number of nodes that a pool can be configured to keep.
 const MAX_NODES: u32 = 1_000_000;
 
-/// Reads a pool's proactive fields. A pool that is `Reactive` keeps nothing whatever else it says.
+/// Reads a pool's proactive fields. A `Reactive` pool keeps nothing, whatever the other fields specify.
 pub(crate) fn read(spec: &Fields<'_>) -> Proactive {
     let mut ahead = Proactive::default();
     if let Some(fields) = spec.get("warm").and_then(|value| value.fields()) {
@@ -39,7 +39,7 @@ pub(crate) fn read(spec: &Fields<'_>) -> Proactive {
     if mode.unwrap_or(true) { ahead } else { Proactive::default() }
 }
 
-/// Reads what may be done about nodes that are used too little.
+/// Reads what happens to underused nodes.
 pub(crate) fn consolidate(spec: &Fields<'_>) -> Consolidate {
     let choices = [
         ("Never", Consolidate::Never),
@@ -49,21 +49,21 @@ pub(crate) fn consolidate(spec: &Fields<'_>) -> Consolidate {
     spec.get("consolidate").and_then(|value| value.one_of(&choices)).unwrap_or_default()
 }
 
-/// Reads how long each stage of a claim may take.
-pub(crate) fn patience(spec: &Fields<'_>) -> Timeouts {
-    let mut patience = Timeouts::default();
+/// Reads the timeouts of the stages of a claim.
+pub(crate) fn timeouts(spec: &Fields<'_>) -> Timeouts {
+    let mut timeouts = Timeouts::default();
     let Some(fields) = spec.get("timeouts").and_then(|value| value.fields()) else {
-        return patience;
+        return timeouts;
     };
     for (name, stage) in [
-        ("launch", &mut patience.launch),
-        ("register", &mut patience.register),
-        ("gpus", &mut patience.gpus),
+        ("launch", &mut timeouts.launch),
+        ("register", &mut timeouts.register),
+        ("gpus", &mut timeouts.gpus),
     ] {
         *stage = fields.span_above_zero(name).unwrap_or(*stage);
     }
     fields.done();
-    patience
+    timeouts
 }
 
 fn buffer(spec: &Fields<'_>) -> Option<Buffer> {
@@ -116,7 +116,7 @@ fn schedule(value: &Value<'_>) -> Option<Schedule> {
     let duration = fields.get("duration").and_then(|value| value.parsed::<Span>("a duration"));
     let nodes = fields.need("nodes").and_then(|value| value.count(1..=MAX_NODES));
     fields.done();
-    // Each is held against something sound, so that one mistake is one finding.
+    // Each is combined with a valid counterpart, so that one mistake is one finding.
     let zone_is = zone_text.map(|zone| Calendar::new("0 0 * * *", zone));
     let cron_is = cron_text.map(|cron| Calendar::new(cron, "UTC"));
     for (value, text, calendar) in [(&zone, zone_text, zone_is), (&cron, cron_text, cron_is)] {
@@ -142,7 +142,7 @@ mod tests {
     use crate::manifest::pool::proactive::*;
 
     #[test]
-    fn cron_is_the_language_every_cron_agrees_on() {
+    fn cron_accepts_only_the_common_syntax() {
         let is_cron = |text| Calendar::new(text, "UTC").is_ok();
         for good in ["0 8 * * 1-5", "*/15 0-6,22 1 jan MON", "0 0 * * 7"] {
             assert!(is_cron(good), "{good}");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn time_zones_are_known_without_the_machine_having_them() {
+    fn time_zones_are_known_without_a_database_on_the_machine() {
         let zone = |name| Calendar::new("0 8 * * *", name).err();
         assert_eq!((zone("Europe/Berlin"), zone("UTC")), (None, None));
         assert_eq!(zone("Europe/Atlantis"), Some(CalendarError::Zone));

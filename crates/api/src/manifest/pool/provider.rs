@@ -1,4 +1,4 @@
-//! Who boots a pool's nodes.
+//! Reads the provider that boots a pool's nodes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -18,36 +18,36 @@ use crate::yaml::value::Value;
 
 pub(crate) const PROVIDERS: [&str; 4] = ["simulated", "karpenter", "provisioningRequest", "local"];
 
-/// Who boots a pool's nodes.
+/// The provider that boots a pool's nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Provider {
-    /// Nobody: nodes are played, with the delays and failures of a cloud.
+    /// A simulated cloud, with the delays and failures of a real one. No machine is booted.
     Simulated(SimulatedCloud),
-    /// Karpenter, asked with one NodeClaim per node.
+    /// Karpenter, with one NodeClaim per node.
     Karpenter(Karpenter),
-    /// An autoscaler, asked with one ProvisioningRequest for all nodes of a kind that an order lacks.
+    /// An autoscaler, with one ProvisioningRequest for all nodes of one kind that an order lacks.
     ProvisioningRequest(Autoscaler),
     /// The machine Muster runs on.
     Local,
 }
 
-/// How Karpenter is asked.
+/// How Karpenter is used.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Karpenter {
-    /// The node class its claims name.
+    /// The node class of the NodeClaims.
     pub node_class_ref: NodeClassRef,
-    /// Taints that its nodes have until something on them is set up.
+    /// Taints that new nodes have until a component on them is set up.
     pub startup_taints: Vec<Taint>,
-    /// Extended resources that its claims do not name, since it does not know that its machines have them.
+    /// Extended resources that NodeClaims do not request, because Karpenter does not know that its machines have them.
     pub resources_not_requested: Vec<Arc<str>>,
 }
 
-/// How an autoscaler is asked.
+/// How an autoscaler is used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Autoscaler {
-    /// The class of the requests, which says who serves them and how.
+    /// The class of the ProvisioningRequests, which determines the autoscaler that serves them and how.
     pub class: Arc<str>,
-    /// What that class wants to be told.
+    /// The parameters of the ProvisioningRequests, as the class defines them.
     pub parameters: BTreeMap<Arc<str>, Arc<str>>,
 }
 
@@ -57,11 +57,11 @@ impl Default for Autoscaler {
     }
 }
 
-/// The class by which Cluster Autoscaler makes nodes for all pods of a request, or for none.
+/// The class by which Cluster Autoscaler creates nodes for all pods of a request, or for none.
 pub const AUTOSCALER_CLASS: &str = "best-effort-atomic-scale-up.autoscaling.x-k8s.io";
-/// The class by which it only looks whether there is room.
-const ONLY_LOOKS: &str = "check-capacity.autoscaling.x-k8s.io";
-/// What a request may be told, and how long each of it may be.
+/// The class by which it only checks for free capacity.
+const CHECK_CAPACITY_CLASS: &str = "check-capacity.autoscaling.x-k8s.io";
+/// The largest number of parameters of a request, and the largest length of each.
 const MAX_PARAMETERS: usize = 100;
 const PARAMETER_RULE: &str = "must be at most 255 long";
 
@@ -82,8 +82,8 @@ impl Default for Provider {
     }
 }
 
-/// Reads `spec.provider`: a mapping with one key that says who, or nothing for a simulated cloud. Also says
-/// where each scripted fault of a simulated cloud is written.
+/// Reads `spec.provider`: a mapping with one key that names the provider, or a simulated cloud when absent. Also
+/// returns where each scripted fault of a simulated cloud is written.
 pub(crate) fn read(spec: &Fields<'_>) -> (Provider, Vec<Mark>) {
     let plain = |provider| (provider, Vec::new());
     let Some(value) = spec.get("provider") else { return plain(Provider::default()) };
@@ -122,7 +122,7 @@ fn autoscaler(value: &Value<'_>) -> Autoscaler {
     {
         match class {
             CLASS => value.error("is the class that Muster itself serves: it would ask itself"),
-            ONLY_LOOKS => value.warn("requests of this class never make a node"),
+            CHECK_CAPACITY_CLASS => value.warn("requests of this class never make a node"),
             _ => {}
         }
         read.class = class.into();
@@ -142,8 +142,8 @@ fn autoscaler(value: &Value<'_>) -> Autoscaler {
     read
 }
 
-/// Of an autoscaler's nodes it is told by their labels which offering they are of. Where two offerings have the same, a
-/// node that was asked for as one may be taken for the other.
+/// Nodes of an autoscaler are matched to offerings by their labels. Where two offerings have the same labels, a node
+/// that was requested for one may be taken for the other.
 pub(crate) fn check_labels(provider: &Provider, offerings: &[OfferingSpec], spec: &Fields<'_>) {
     let Provider::ProvisioningRequest(_) = provider else { return };
     let Some(list) = spec.get("offerings").filter(|_| !offerings.is_empty()) else { return };
@@ -180,7 +180,7 @@ fn karpenter(value: &Value<'_>) -> Karpenter {
     read
 }
 
-/// Refuses scripted faults that would never come: in a zone no offering has, or for a claim already spoken for.
+/// Reports scripted faults that would never occur: in a zone without offerings, or a second one for the same claim.
 pub(crate) fn check_script(
     provider: &Provider,
     marks: &[Mark],

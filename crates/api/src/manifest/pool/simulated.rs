@@ -1,6 +1,6 @@
-//! The cloud a simulated pool plays: how long nodes take, and how they fail.
+//! The behaviour of a simulated cloud: boot times and failures.
 //!
-//! These are figures only; the simulator makes the draws.
+//! These are parameters only; the simulator draws the random numbers.
 
 use std::sync::Arc;
 
@@ -19,26 +19,26 @@ pub struct SimulatedCloud {
     pub boot: BootTimes,
     /// How often a boot fails.
     pub failures: FailureOdds,
-    /// When zones run out of machines; never when absent.
+    /// When zones are out of stock; never when absent.
     pub stock_out: Option<StockOut>,
-    /// How often nodes fail while they are used; never when absent.
+    /// How often nodes in use fail; never when absent.
     pub in_service: Option<InService>,
-    /// Faults that come for certain, for examples and tests.
+    /// Faults that are certain to occur, for examples and tests.
     pub script: Vec<ScriptedFault>,
 }
 
-/// Log-normal boot stages: their medians, and one spread for all. An offering's `boot_time` is what the medians
-/// are scaled to sum to.
+/// Log-normal boot stages: their medians, and one spread for all. The medians are scaled to sum to an offering's
+/// `boot_time`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BootTimes {
-    /// From asking until the machine runs.
+    /// Time from the request until the machine runs.
     pub launch: Span,
-    /// From running until it has joined the cluster.
+    /// Time from then until the node has joined the cluster.
     pub register: Span,
-    /// From joining until every GPU has appeared.
+    /// Time from then until every GPU has appeared.
     pub gpus: Span,
-    /// Spread of the logarithm.
+    /// The standard deviation of the logarithm.
     pub sigma: f64,
 }
 
@@ -54,31 +54,31 @@ impl Default for BootTimes {
 }
 
 impl BootTimes {
-    /// The median of the whole, near enough: what an offering without a `bootTime` is expected to take.
+    /// Approximately the median of the whole boot: the expected boot time of an offering without a `bootTime`.
     pub fn sum(&self) -> Span {
         self.launch + self.register + self.gpus
     }
 }
 
-/// Probabilities, per request.
+/// Probabilities of failures, per request.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FailureOdds {
-    /// The machine never joins.
+    /// The machine never joins the cluster.
     pub boot_failed: f64,
-    /// It joins, and not all of its GPUs appear.
+    /// The node joins, but not all of its GPUs appear.
     pub gpus_missing: f64,
-    /// The provider says "not now, ask again", and there is no machine.
+    /// The provider throttles the request, and there is no machine.
     pub throttled: f64,
 }
 
-/// A zone is in stock, then out of it, then in again, for exponentially distributed times.
+/// A zone alternates between being in stock and out of stock, for exponentially distributed times.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StockOut {
-    /// How long machines can be had.
+    /// The mean time that machines are in stock.
     pub mean_up: Span,
-    /// How long they cannot.
+    /// The mean time that machines are out of stock.
     pub mean_down: Span,
 }
 
@@ -92,7 +92,7 @@ impl Default for StockOut {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InService {
-    /// Of one node.
+    /// The mean lifetime of one node.
     pub mean_time_to_failure: Span,
 }
 
@@ -108,25 +108,25 @@ impl Default for InService {
 pub struct ScriptedFault {
     /// The zone.
     pub zone: Arc<str>,
-    /// Which claim of that zone, from 1.
+    /// The number of the claim in that zone, from 1.
     pub claim: u32,
-    /// How it fails.
+    /// How the claim fails.
     pub fails: Fault,
 }
 
 /// How a claim fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Fault {
-    /// There is no machine to be had.
+    /// The machine is out of stock.
     StockOut,
-    /// The machine never joins.
+    /// The machine never joins the cluster.
     BootFailed,
-    /// It joins, and not all of its GPUs appear.
+    /// The node joins, but not all of its GPUs appear.
     GpusMissing,
 }
 
-/// Reads `provider.simulated`; what is not said stays as it is by default. Also says where each scripted fault
-/// is written, to be held against the pool's offerings.
+/// Reads `provider.simulated`; absent fields keep their defaults. Also returns where each scripted fault is written, to
+/// be checked against the pool's offerings.
 pub(crate) fn read(value: &Value<'_>) -> (SimulatedCloud, Vec<Mark>) {
     let mut cloud = SimulatedCloud::default();
     let Some(fields) = value.optional_fields() else { return (cloud, Vec::new()) };
@@ -134,7 +134,7 @@ pub(crate) fn read(value: &Value<'_>) -> (SimulatedCloud, Vec<Mark>) {
         set(&mut cloud.boot.launch, boot.span("launch"));
         set(&mut cloud.boot.register, boot.span("register"));
         set(&mut cloud.boot.gpus, boot.span("gpus"));
-        // Beyond 3, one boot in six takes twenty times the median or more: nobody's cloud.
+        // Above 3, one boot in six takes twenty times the median or more, which no cloud does.
         set(&mut cloud.boot.sigma, boot.get("sigma").and_then(|value| value.number(0.0..=3.0)));
         boot.done();
     }

@@ -1,4 +1,4 @@
-//! What a queue allows its gangs to declare.
+//! Reads what a queue allows its gangs to declare.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) fn read(spec: &Fields<'_>) -> Allowed {
     }
 }
 
-/// A list of names, a selector, or both. With neither the queue is for no namespace.
+/// A list of names, a selector, or both. With neither no namespace may use the queue.
 fn namespaces(value: &Value<'_>) -> Option<Namespaces> {
     let fields = value.fields()?;
     let names = fields.list("names");
@@ -43,7 +43,7 @@ fn namespaces(value: &Value<'_>) -> Option<Namespaces> {
     Some(Namespaces { names, selector })
 }
 
-/// A label selector as everywhere in Kubernetes: all of it must hold, and an empty one matches everything.
+/// A label selector as in Kubernetes: all of its requirements must match, and an empty one matches everything.
 fn selector(value: &Value<'_>) -> Option<Term> {
     let fields = value.fields()?;
     let by_label = labels(&fields, "matchLabels").into_iter();

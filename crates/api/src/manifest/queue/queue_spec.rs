@@ -1,4 +1,4 @@
-//! `kind: Queue`.
+//! Reads `kind: Queue`.
 
 use muster_core::queue::QueueSpec;
 
@@ -10,16 +10,16 @@ use crate::read::object::Metadata;
 use crate::yaml::fields::Fields;
 use crate::yaml::names::{NAME_RULE, is_name};
 
-/// A queue and the fields that other objects must agree with.
+/// A queue and the fields that are checked against other objects.
 #[derive(Debug)]
 pub(crate) struct DeclaredQueue {
     pub(crate) spec: QueueSpec,
     pub(crate) name: Mark,
     /// Where it names its parent.
     pub(crate) parent: Option<Mark>,
-    /// What it is guaranteed, and where.
+    /// Its guarantee, and where each resource is written.
     pub(crate) guaranteed: DeclaredQuota,
-    /// What it is held to, and where.
+    /// Its limit, and where each resource is written.
     pub(crate) limit: DeclaredQuota,
     /// Where it names each of its tiers.
     pub(crate) tiers: Vec<Mark>,
@@ -41,7 +41,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredQueue {
     queue.guaranteed = guaranteed.quota.clone();
     queue.limit = limit.quota.clone();
     queue.user_limit = user_limit.quota;
-    // No time at all is a wish as well: a queue that forgets at once.
+    // Zero is allowed: past usage then does not count at all.
     queue.half_life = spec.span("halfLife");
     let mut tiers = Vec::new();
     for value in spec.list("tiers") {
@@ -51,7 +51,7 @@ pub(crate) fn read(metadata: Metadata<'_>, spec: &Fields<'_>) -> DeclaredQueue {
         }
     }
     queue.time_slice = spec.span_above_zero("timeSlice");
-    // No time at all means at once, and no evictions that its gangs are left alone.
+    // Zero is allowed: capacity is then reclaimed at once, and no gang of the queue is preempted, respectively.
     queue.reclaim_within = spec.span("reclaimWithin");
     let evictions = spec.get("evictionsPerHour").and_then(|value| value.count(0..=1_000_000));
     queue.evictions_per_hour = evictions;

@@ -1,4 +1,4 @@
-//! What a queue is guaranteed and held to, and whether the one leaves room for the other.
+//! Reads a queue's guarantee and limits, and checks whether they are consistent.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,13 +15,13 @@ use crate::read::finding::{Finding, Mark};
 use crate::yaml::hint::listed;
 use crate::yaml::value::Value;
 
-/// So many queues are named in one finding.
+/// The largest number of queues named in one finding.
 const NAMED: usize = 3;
 
-/// A quota and where each of its resources was written.
+/// A quota and where each of its resources is written.
 #[derive(Debug, Default)]
 pub(crate) struct DeclaredQuota {
-    /// What the planner sees.
+    /// The quota that the planner uses.
     pub(crate) quota: Quota,
     lines: Vec<Line>,
 }
@@ -29,11 +29,11 @@ pub(crate) struct DeclaredQuota {
 /// One resource of a quota.
 #[derive(Debug)]
 struct Line {
-    /// Its name; none for GPUs, of which those of every vendor count together.
+    /// Its name; `None` for GPUs, since those of all vendors are counted together.
     resource: Option<Arc<str>>,
-    /// How much of it, in base units; thousandths of a device for GPUs.
+    /// Its amount in base units; thousandths of a device for GPUs.
     amount: u64,
-    /// Where it was written; of several kinds of GPUs, the first.
+    /// Where it is written; the first place if there are several kinds of GPUs.
     mark: Mark,
 }
 
@@ -56,22 +56,26 @@ pub(crate) fn read(value: &Value<'_>) -> DeclaredQuota {
 }
 
 impl DeclaredQuota {
-    /// An error for every amount of a guarantee that the queue's own limit forbids.
+    /// An error for every guaranteed amount that the queue's own limit forbids.
     pub(crate) fn never_had(&self, limit: &Quota) -> Vec<Finding> {
         let reason = |line: &Line, limit| {
             format!("{} can never be had: `limit` is {}", line.shown(), line.shown_as(limit))
         };
         self.above(limit).map(|(line, limit)| line.mark.error(reason(line, limit))).collect()
     }
-    /// A warning for every amount of a user limit that the limit of all keeps everybody from.
+    /// A warning for every amount of a user limit that the limit of the queue makes unreachable.
     pub(crate) fn never_reached(&self, limit: &Quota) -> Vec<Finding> {
         let reason = |line: &Line, limit| {
-            format!("nobody ever gets to {}: `limit` is {}", line.shown(), line.shown_as(limit))
+            format!(
+                "is never reached: {} is above `limit`, which is {}",
+                line.shown(),
+                line.shown_as(limit)
+            )
         };
         self.above(limit).map(|(line, limit)| line.mark.warning(reason(line, limit))).collect()
     }
 
-    /// What is more than `limit` allows, and how much that is.
+    /// Every amount above `limit`, with that limit.
     fn above<'q>(&'q self, limit: &'q Quota) -> impl Iterator<Item = (&'q Line, u64)> {
         self.lines.iter().filter_map(|line| {
             let limit = amount_of(limit, line.resource.as_deref())?;
@@ -88,7 +92,7 @@ struct Guaranteed<'q> {
 }
 
 impl fmt::Display for Guaranteed<'_> {
-    /// The first few by name.
+    /// Names the first few queues.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&listed(self.to.iter().take(NAMED).copied()))?;
         match self.to.len().saturating_sub(NAMED) {
@@ -98,7 +102,7 @@ impl fmt::Display for Guaranteed<'_> {
     }
 }
 
-/// Warns where queues are guaranteed more together than the queue above them is, or can ever have.
+/// Warns where the guarantees of sibling queues exceed the guarantee of their parent, or its limit.
 pub(crate) fn guarantees(queues: &[DeclaredQueue], findings: &mut Vec<Finding>) {
     let mut guaranteed: HashMap<(&str, Option<&str>), Guaranteed<'_>> = HashMap::new();
     for queue in queues {
@@ -115,11 +119,11 @@ pub(crate) fn guarantees(queues: &[DeclaredQueue], findings: &mut Vec<Finding>) 
         for (line, what) in limits.chain(guarantees) {
             let (name, resource) = (&*queue.spec.name, line.resource.as_deref());
             let Some(below) = guaranteed.get(&(name, resource)) else { continue };
-            // Beyond the limit it is beyond the guarantee as well; once is enough.
-            let said = what == "guarantee"
+            // An amount above the limit is also above the guarantee; one finding is enough.
+            let is_reported = what == "guarantee"
                 && amount_of(&queue.limit.quota, resource)
                     .is_some_and(|limit| below.together > limit);
-            if below.together > line.amount && !said {
+            if below.together > line.amount && !is_reported {
                 findings.push(line.mark.warning(format!(
                     "the queues below `{name}` are guaranteed {} ({below}), and its {what} is {}",
                     line.shown_as(below.together),
@@ -130,7 +134,7 @@ pub(crate) fn guarantees(queues: &[DeclaredQueue], findings: &mut Vec<Finding>) 
     }
 }
 
-/// What a quota says about a resource, if anything.
+/// The amount of a resource in a quota, if it has one.
 fn amount_of(quota: &Quota, resource: Option<&str>) -> Option<u64> {
     resource.map_or(quota.gpu_milli, |name| quota.amounts.get(name).copied())
 }
@@ -139,11 +143,11 @@ impl Line {
     fn new(resource: Option<Arc<str>>, amount: u64, value: &Value<'_>) -> Self {
         Self { resource, amount, mark: value.mark() }
     }
-    /// The amount as one would write it.
+    /// The amount as a manifest would give it.
     fn shown(&self) -> String {
         self.shown_as(self.amount)
     }
-    /// Another amount of the same resource as one would write it.
+    /// Another amount of the same resource as a manifest would give it.
     fn shown_as(&self, amount: u64) -> String {
         let Some(resource) = &self.resource else {
             let gpus = Quantity::milli(amount);

@@ -26,7 +26,7 @@ fn replay_repeats_every_plan_of_a_recording() {
         let events = lines(&dir).iter().filter(|line| line.starts_with("{\"Event\"")).count();
         assert!(plans > 50 && events > 50, "{plans} plans, {events} events");
         let said = format!(
-            "{events} events, {plans} plans made again: every one the same, byte for byte\n"
+            "{events} events, {plans} plans repeated: every plan is the same, byte for byte\n"
         );
         for replay in [&["replay", "run.jsonl"][..], &["simulate", "--replay", "run.jsonl"]] {
             let replayed = muster_in(&dir, replay).exits(0);

@@ -38,7 +38,7 @@ fn quickstart_timeline_has_every_step_in_order() {
     let top_up = line_with(&timeline, &["top-up", "llama-ddp", "7/8 ready and one failed"]);
     let rollback = line_with(
         &timeline,
-        &["rollback", "llama-ddp", "no more nodes can be had in us-east-1a", "nothing starts"],
+        &["rollback", "llama-ddp", "nodes in us-east-1a are out of stock", "nothing starts"],
     );
     let kept = line_with(&timeline, &["7 ready nodes kept for other gangs, 1 released"]);
     let failover = line_with(&timeline, &["order", "llama-ddp", "8 x p5.48xlarge in us-east-1b"]);

@@ -1,4 +1,4 @@
-//! Reads one object of a kind, or says why it is left out.
+//! Decodes one object of a kind, or says why it is omitted.
 
 use kube::api::DynamicObject;
 use serde::{Deserialize, Serialize};
@@ -8,34 +8,34 @@ use crate::objects::field_mask::Mask;
 use crate::objects::node::Node;
 use crate::objects::node_claim::NodeClaim;
 use crate::objects::pod::Pod;
-use crate::objects::projection::Taken;
+use crate::objects::projection::Decoded;
 use crate::objects::projection::project;
 
-/// An object that is left out, and why.
+/// An object that is not delivered, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Omission {
     pub(crate) name: String,
-    /// Empty when the kind has none.
+    /// Empty for cluster-scoped kinds.
     pub(crate) namespace: String,
     pub(crate) uid: String,
-    pub(crate) reason: Reason,
+    pub(crate) reason: OmissionReason,
     /// The field, and what is wrong with it.
     pub(crate) why: String,
-    /// Bytes that the server has of it, if it was looked at.
+    /// The size of the whole object in bytes, if it was read.
     pub(crate) stored: Option<usize>,
 }
 
-/// Why an object is left out, in one word.
+/// The kind of reason for which an object is omitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reason {
-    /// It cannot be read, or is larger than one object may be.
+pub(crate) enum OmissionReason {
+    /// The object cannot be decoded, or is larger than the limit of one object.
     Invalid,
-    /// Its namespace has as much as one namespace may have.
+    /// The namespace has used up its memory budget.
     NamespaceFull,
 }
 
 impl Omission {
-    /// What the object is called among its kind.
+    /// The key of the object: `namespace/name`, or its name.
     pub(crate) fn key(&self) -> String {
         match &*self.namespace {
             "" => self.name.clone(),
@@ -44,36 +44,43 @@ impl Omission {
     }
 }
 
-/// What every object says of itself, however odd the rest is.
+/// The identity of an object, which can be read even if the rest cannot.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Named {
-    pub(crate) metadata: NamedMeta,
+pub(crate) struct ObjectId {
+    pub(crate) metadata: ObjectIdMeta,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct NamedMeta {
+pub(crate) struct ObjectIdMeta {
     name: String,
     namespace: String,
     uid: String,
     pub(crate) resource_version: String,
 }
 
-impl Named {
-    /// What an object says of itself. Nothing, if not even that can be read.
+impl ObjectId {
+    /// Reads the identity of an object; empty if not even that can be read.
     pub(crate) fn of(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_default()
     }
 
-    pub(crate) fn left_out(self, why: String, stored: usize) -> Omission {
-        let NamedMeta { name, namespace, uid, .. } = self.metadata;
-        Omission { name, namespace, uid, reason: Reason::Invalid, why, stored: Some(stored) }
+    pub(crate) fn omitted(self, why: String, stored: usize) -> Omission {
+        let ObjectIdMeta { name, namespace, uid, .. } = self.metadata;
+        Omission {
+            name,
+            namespace,
+            uid,
+            reason: OmissionReason::Invalid,
+            why,
+            stored: Some(stored),
+        }
     }
 
-    /// An object of which nothing but this is known, for those who look for it by name.
+    /// An object with nothing but this identity, for lookups by name.
     pub(crate) fn as_object<K: serde::de::DeserializeOwned>(&self) -> Option<K> {
-        let NamedMeta { name, namespace, uid, resource_version } = &self.metadata;
+        let ObjectIdMeta { name, namespace, uid, resource_version } = &self.metadata;
         let mut metadata = json!({"name": name, "uid": uid, "resourceVersion": resource_version});
         if !namespace.is_empty() {
             metadata["namespace"] = json!(namespace);
@@ -82,64 +89,64 @@ impl Named {
     }
 }
 
-/// How objects of a kind are read and kept.
-pub(crate) trait Kept: Sized {
-    /// What the reading needs to know besides the object.
+/// How objects of a kind are decoded.
+pub(crate) trait Decode: Sized {
+    /// The fields to keep, where the type does not determine them.
     type Fields: Send + Sync + 'static;
 
-    /// Reads an object, and keeps so many bytes of it at most.
+    /// Decodes an object, and keeps at most this many bytes of it.
     ///
     /// # Errors
     /// With the field and what is wrong with it.
-    fn read(json: &str, fields: &Self::Fields, bytes: usize) -> Result<Taken<Self>, String>;
+    fn read(json: &str, fields: &Self::Fields, bytes: usize) -> Result<Decoded<Self>, String>;
 
-    /// The least that must be kept, for objects that count even where there is no room for more.
+    /// The least that must be kept, for objects that count even in a namespace whose budget is used up.
     fn outline(&self) -> Option<Self> {
         None
     }
 }
 
-impl Kept for DynamicObject {
+impl Decode for DynamicObject {
     type Fields = Mask;
 
-    fn read(json: &str, mask: &Mask, bytes: usize) -> Result<Taken<Self>, String> {
+    fn read(json: &str, mask: &Mask, bytes: usize) -> Result<Decoded<Self>, String> {
         project(json, mask, bytes)
     }
 }
 
-impl Kept for Pod {
+impl Decode for Pod {
     type Fields = ();
 
-    fn read(json: &str, (): &(), bytes: usize) -> Result<Taken<Self>, String> {
+    fn read(json: &str, (): &(), bytes: usize) -> Result<Decoded<Self>, String> {
         let pod: Self = typed(json)?;
         let size = size_of(&pod);
         if size <= bytes {
-            return Ok(Taken { object: pod, cost: cost(size) });
+            return Ok(Decoded { object: pod, cost: cost(size) });
         }
         match pod.outline() {
-            Some(outline) => Ok(Taken { cost: cost(size_of(&outline)), object: outline }),
+            Some(outline) => Ok(Decoded { cost: cost(size_of(&outline)), object: outline }),
             None => Err(too_large(size, bytes)),
         }
     }
 
-    /// A pod on a node takes of that node, whatever else is odd about it.
+    /// A pod on a node uses resources of that node, whatever else is wrong with it.
     fn outline(&self) -> Option<Self> {
-        (self.node().is_some() && !self.is_over()).then(|| self.without_wishes())
+        (self.node().is_some() && !self.is_finished()).then(|| self.requests_only())
     }
 }
 
-impl Kept for Node {
+impl Decode for Node {
     type Fields = ();
 
-    fn read(json: &str, (): &(), bytes: usize) -> Result<Taken<Self>, String> {
+    fn read(json: &str, (): &(), bytes: usize) -> Result<Decoded<Self>, String> {
         bounded(typed(json)?, bytes)
     }
 }
 
-impl Kept for NodeClaim {
+impl Decode for NodeClaim {
     type Fields = ();
 
-    fn read(json: &str, (): &(), bytes: usize) -> Result<Taken<Self>, String> {
+    fn read(json: &str, (): &(), bytes: usize) -> Result<Decoded<Self>, String> {
         bounded(typed(json)?, bytes)
     }
 }
@@ -148,10 +155,10 @@ fn typed<K: serde::de::DeserializeOwned>(json: &str) -> Result<K, String> {
     serde_json::from_str(json).map_err(|error| format!("cannot be read: {error}"))
 }
 
-fn bounded<K: Serialize>(object: K, bytes: usize) -> Result<Taken<K>, String> {
+fn bounded<K: Serialize>(object: K, bytes: usize) -> Result<Decoded<K>, String> {
     match size_of(&object) {
         size if size > bytes => Err(too_large(size, bytes)),
-        size => Ok(Taken { object, cost: cost(size) }),
+        size => Ok(Decoded { object, cost: cost(size) }),
     }
 }
 
@@ -161,12 +168,12 @@ fn too_large(size: usize, bytes: usize) -> String {
     )
 }
 
-/// Memory of an object that has so many bytes as JSON: names of fields cost nothing, and texts an allocation each.
+/// The estimated memory of an object of this size as JSON: field names cost nothing, and strings an allocation each.
 fn cost(size: usize) -> usize {
     1_024 + 3 * size
 }
 
-/// Bytes of an object as JSON, without writing them anywhere.
+/// The size of an object as JSON, without writing it.
 fn size_of(object: &impl Serialize) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {

@@ -1,10 +1,10 @@
-//! What fuzzing reaches of lists and watches: bodies that anything may have written.
+//! Entry points for fuzzing lists and watches with arbitrary bodies.
 //!
-//! Public for the targets of `crates/fuzz` alone; the host does not use it.
+//! Public only for the targets of `crates/fuzz`; the host does not use it.
 
 use serde_json::Value;
 
-use crate::api::watch::decode::{Kept, Named};
+use crate::api::watch::decode::{Decode, ObjectId};
 use crate::api::watch::list_page::Items;
 use crate::api::watch::list_watch::Line;
 use crate::api::watch::watches::Bounds;
@@ -13,11 +13,11 @@ use crate::objects::node::Node;
 use crate::objects::node_claim::NodeClaim;
 use crate::objects::pod::Pod;
 
-/// Reads bytes as a page of a list. However they arrive, the items are the same, and they are those that JSON has; each is read
-/// or left out by itself. `look` sees every pod that is read.
+/// Reads bytes as a page of a list. The items must be the same however the bytes are chunked, and the same that a JSON parser
+/// finds; each is decoded or omitted by itself. `look` is called with every decoded pod.
 ///
 /// # Panics
-/// When that is not so.
+/// When one of these properties does not hold.
 pub fn check_page(body: &[u8], mut look: impl FnMut(&mut Pod)) {
     let items = split(body, body.len().max(1));
     for chunk in [1, 7, 1_000] {
@@ -43,7 +43,7 @@ pub fn check_page(body: &[u8], mut look: impl FnMut(&mut Pod)) {
     }
 }
 
-/// Reads a line of a watch: a change, nothing where it is cut off, or an error.
+/// Reads a line of a watch: a change, nothing where the line is cut off, or an error.
 pub fn check_line(line: &str, mut look: impl FnMut(&mut Pod)) {
     let Ok(Some(line)) = Line::of(line) else { return };
     if let Some(mut pod) = check_item::<Pod>(line.object.get(), &Bounds::default()) {
@@ -51,13 +51,13 @@ pub fn check_line(line: &str, mut look: impl FnMut(&mut Pod)) {
     }
 }
 
-/// An object that is read takes no more than its bound; one that is not says what it is called, if that can be read.
-fn check_item<K: Kept<Fields = ()>>(json: &str, bounds: &Bounds) -> Option<K> {
+/// A decoded object is within its bound; an omitted one has a short reason.
+fn check_item<K: Decode<Fields = ()>>(json: &str, bounds: &Bounds) -> Option<K> {
     match K::read(json, &(), bounds.object) {
-        Ok(taken) => Some(taken.object),
+        Ok(decoded) => Some(decoded.object),
         Err(why) => {
-            let left = Named::of(json).left_out(why, json.len());
-            assert!(!left.why.is_empty() && left.why.len() < 4_096, "{} bytes", left.why.len());
+            let why = ObjectId::of(json).omitted(why, json.len()).why;
+            assert!(!why.is_empty() && why.len() < 4_096, "{} bytes", why.len());
             None
         }
     }
@@ -73,7 +73,7 @@ fn split(body: &[u8], chunk: usize) -> Result<Vec<Vec<u8>>, String> {
     Ok(all)
 }
 
-/// The items of a body that is plainly a list: JSON with one field of that name, which is written out.
+/// The items of a body that is plainly a list: JSON with one field `items`, without escapes.
 fn plain_items(body: &[u8]) -> Option<Vec<Value>> {
     let text = std::str::from_utf8(body).ok()?;
     if text.matches("items").count() != 1 || text.contains("\\u") {

@@ -1,24 +1,24 @@
-//! How well each kind is followed, for metrics and for people who ask.
+//! The health of the watch of each kind, for metrics.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How well every kind is followed. Clones show the same.
+/// The health of all watches. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct WatchHealth(Arc<Mutex<BTreeMap<String, KindHealth>>>);
 
-/// How well one kind is followed.
+/// The health of the watch of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KindHealth {
-    /// Lists and watches that failed, one after another.
+    /// Consecutive failures of lists and watches.
     pub failures_in_a_row: u32,
-    /// And all of them since the process has started.
+    /// All failures since the process started.
     pub failures: u64,
-    /// Lists that were complete.
+    /// Complete lists.
     pub lists: u64,
-    /// Objects that were left out, each time they were seen.
+    /// Omitted objects, counted each time they were observed.
     pub left_out: u64,
-    /// What went wrong last.
+    /// The last failure.
     pub last_error: Option<String>,
 }
 

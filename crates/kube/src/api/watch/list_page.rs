@@ -1,15 +1,15 @@
-//! Splits the body of a list into its items while it arrives, so that a page never is in memory as a whole.
+//! Splits the body of a list into its items while it arrives, so that a page is never in memory as a whole.
 //!
-//! An item is handed on as the bytes between its braces: what is in it is nobody's business here, and an item that cannot
-//! be read later is one item. What stands around the items says of which version the list is, and where it goes on.
+//! An item is passed on as the bytes between its braces and is not parsed here, so that one that cannot be decoded later is
+//! one item. The envelope around the items has the resource version and the continue token.
 
 use serde::Deserialize;
 
 /// Where in the body the next byte is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum At {
-    /// Around the items.
-    ClusterView,
+    /// In the envelope, around the items.
+    Envelope,
     /// Between items.
     Between,
     /// In an item, this many levels deep.
@@ -24,7 +24,7 @@ pub(crate) struct Items {
     in_string: bool,
     is_escaped: bool,
     item: Vec<u8>,
-    around: Vec<u8>,
+    envelope: Vec<u8>,
 }
 
 /// The body is not that of a list.
@@ -32,31 +32,31 @@ pub(crate) struct Items {
 #[error("the answer is not a list: {0}")]
 pub(crate) struct NotAList(&'static str);
 
-/// What a list says of itself.
+/// The metadata of a list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ListMeta {
     pub(crate) resource_version: String,
     #[serde(rename = "continue")]
-    pub(crate) goes_on: String,
+    pub(crate) continue_token: String,
 }
 
-/// Bytes around the items, at most: a version and a token.
-const AROUND: usize = 1 << 20;
+/// The most bytes of the envelope, which has a version and a token.
+const ENVELOPE_MAX: usize = 1 << 20;
 
 impl Items {
     pub(crate) fn new() -> Self {
         Self {
-            at: At::ClusterView,
+            at: At::Envelope,
             depth: 0,
             in_string: false,
             is_escaped: false,
             item: Vec::new(),
-            around: Vec::new(),
+            envelope: Vec::new(),
         }
     }
 
-    /// Takes in the next bytes, and hands out the items that they complete.
+    /// Reads the next bytes, and returns the items that they complete.
     ///
     /// # Errors
     /// When the bytes are not those of a list.
@@ -64,7 +64,7 @@ impl Items {
         let mut complete = Vec::new();
         for byte in bytes {
             match self.at {
-                At::ClusterView => self.around(*byte)?,
+                At::Envelope => self.envelope(*byte)?,
                 At::Between => self.between(*byte)?,
                 At::Item(depth) => {
                     self.item.push(*byte);
@@ -81,7 +81,7 @@ impl Items {
         Ok(complete)
     }
 
-    /// How deep it is after one more byte.
+    /// The depth after one more byte.
     fn step(&mut self, byte: u8, depth: u32) -> u32 {
         match byte {
             _ if self.is_escaped => self.is_escaped = false,
@@ -94,22 +94,22 @@ impl Items {
         depth
     }
 
-    fn around(&mut self, byte: u8) -> Result<(), NotAList> {
+    fn envelope(&mut self, byte: u8) -> Result<(), NotAList> {
         let begins = byte == b'[' && self.depth == 1 && !self.in_string && self.is_items();
         self.depth = self.step(byte, self.depth);
-        self.around.push(byte);
+        self.envelope.push(byte);
         if begins {
             self.at = At::Between;
         }
-        match self.around.len() > AROUND {
+        match self.envelope.len() > ENVELOPE_MAX {
             true => Err(NotAList("there is too much beside its items")),
             false => Ok(()),
         }
     }
 
-    /// Whether what comes next is the value of the field `items`.
+    /// Whether the next byte begins the value of the field `items`.
     fn is_items(&self) -> bool {
-        let mut last = self.around.iter().rev().filter(|byte| !byte.is_ascii_whitespace());
+        let mut last = self.envelope.iter().rev().filter(|byte| !byte.is_ascii_whitespace());
         last.next() == Some(&b':') && last.take(7).eq(b"\"items\"".iter().rev())
     }
 
@@ -121,8 +121,8 @@ impl Items {
             }
             b']' => {
                 self.depth = self.step(byte, self.depth);
-                self.around.push(byte);
-                self.at = At::ClusterView;
+                self.envelope.push(byte);
+                self.at = At::Envelope;
             }
             b',' => {}
             byte if byte.is_ascii_whitespace() => {}
@@ -131,18 +131,18 @@ impl Items {
         Ok(())
     }
 
-    /// What the list says of itself, once all of it has arrived.
+    /// The metadata of the list, once all of it has arrived.
     ///
     /// # Errors
-    /// When it has not.
+    /// When the body ends too early.
     pub(crate) fn end(self) -> Result<ListMeta, NotAList> {
         #[derive(Deserialize)]
-        struct ClusterView {
+        struct Envelope {
             #[serde(default)]
             metadata: ListMeta,
         }
-        let read: Result<ClusterView, _> = serde_json::from_slice(&self.around);
-        read.map(|around| around.metadata).map_err(|_| NotAList("it ends too early"))
+        let read: Result<Envelope, _> = serde_json::from_slice(&self.envelope);
+        read.map(|envelope| envelope.metadata).map_err(|_| NotAList("it ends too early"))
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_whole_wherever_the_body_is_cut() {
+    fn items_are_whole_however_the_body_is_chunked() {
         let odd = [
             json!({}),
             json!({"items": [{"items": []}], "a": "\"}]{[,\\"}),
@@ -177,20 +177,20 @@ mod tests {
             for chunk in 1..body.len() {
                 let (items, metadata) = split(&body, chunk).expect("a list");
                 assert_eq!(items, odd, "cut every {chunk} bytes");
-                assert_eq!((&*metadata.resource_version, &*metadata.goes_on), ("7", "on"));
+                assert_eq!((&*metadata.resource_version, &*metadata.continue_token), ("7", "on"));
             }
         }
     }
 
     #[test]
-    fn lists_of_nothing_are_lists() {
+    fn empty_lists_are_lists() {
         for body in [r#"{"items":null,"metadata":{}}"#, r#"{"items":[],"metadata":{}}"#, "{}"] {
             assert!(split(body, 3).expect("a list").0.is_empty(), "{body}");
         }
     }
 
     #[test]
-    fn what_is_no_list_is_refused_and_ends() {
+    fn body_that_is_not_a_list_is_an_error() {
         for body in
             [r#"{"items":[7]}"#, r#"{"items":[{},"#, "", "[]]", r#"{"items":[{}"#, "nonsense"]
         {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_of_any_depth_is_split_off() {
+    fn item_of_any_depth_is_split_off() {
         let deep = format!("{}{}", "{\"a\":".repeat(5_000), "1".to_owned() + &"}".repeat(5_000));
         let body = format!("{{\"items\":[{deep},{{\"b\":2}}],\"metadata\":{{}}}}");
         let mut items = Items::new();

@@ -1,10 +1,10 @@
-//! Lists a kind once and then follows its changes, for ever and at a bounded pace.
+//! Lists one kind and then watches it, for ever and at a bounded pace.
 //!
-//! A watch that ends goes on from where it was; one that cannot begins anew with a list. A request that fails is sent again
-//! after a pause that grows until one works.
+//! A watch that ends resumes at the last version; one whose version has expired begins with a new list. A request that fails
+//! is retried with backoff.
 //!
-//! Every object is read by itself, straight from the answer as it arrives. One that cannot be read, or is larger than one
-//! object may be, is left out alone: it counts as it was when it last could be read, or as not there.
+//! Every object is decoded by itself, straight from the answer as it arrives. One that cannot be decoded, or is larger than
+//! the limit, is omitted alone: its last decoded state still counts, or it counts as absent.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -23,73 +23,73 @@ use serde_json::value::RawValue;
 use crate::api::error_chain::with_causes;
 use crate::api::resource_versions::{ResourceVersions, is_older};
 use crate::api::retry::Backoff;
-use crate::api::watch::decode::{Kept, Named, Omission};
+use crate::api::watch::decode::{Decode, ObjectId, Omission};
 use crate::api::watch::health::WatchHealth;
 use crate::api::watch::list_page::{Items, ListMeta, NotAList};
-use crate::objects::projection::Taken;
+use crate::objects::projection::Decoded;
 
 /// Objects per page of a list.
 const PAGE: u32 = 500;
-/// The first pause after something did not work; a few hundred milliseconds late is not late for a watch.
-const PAUSE: Duration = Duration::from_millis(500);
-/// A watch that lasts this long works, also if there was nothing to see.
-const WORKS: Duration = Duration::from_secs(1);
-/// How often a list that is older than what was seen is asked for again. Servers that count kinds apart would otherwise
-/// be asked for ever.
-const TRIES: u32 = 6;
-/// Failures in a row after which a kind is said not to be followed, and a watch that cannot be read begins with a list.
+/// The first pause after a failure; a few hundred milliseconds do not matter for a watch.
+const BACKOFF_FIRST: Duration = Duration::from_millis(500);
+/// A watch that lasts this long counts as working, even without changes.
+const WORKING_AFTER: Duration = Duration::from_secs(1);
+/// How often a stale list is requested again. Servers that count the versions of each kind apart would otherwise be
+/// requested for ever.
+const STALE_LISTS_MAX: u32 = 6;
+/// Consecutive failures after which an error is logged, and a watch that cannot be decoded begins with a list.
 const FAILURES: u32 = 3;
-/// How often a kind is listed again because there is room for what was left out.
-const LIST_EVERY: Duration = Duration::from_secs(30);
+/// The shortest interval between lists that are repeated because a namespace has memory again for omitted objects.
+const RELIST_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What was seen of a kind.
+/// What a list or a watch has returned.
 #[derive(Debug)]
-pub(crate) enum Seen<K> {
-    Event(Event<Taken<K>>),
-    Omission(Omission),
+pub(crate) enum WatchItem<K> {
+    Event(Event<Decoded<K>>),
+    Omitted(Omission),
 }
 
-/// Where what is seen goes.
+/// The receiver of the items.
 pub(crate) trait Sink<K> {
-    /// Whether anybody still wants it.
-    async fn send(&self, seen: Seen<K>) -> bool;
-    /// Waits until it is worth listing everything again.
-    async fn has_room(&self);
+    /// Sends an item. Returns whether the receiver is still there.
+    async fn send(&self, item: WatchItem<K>) -> bool;
+    /// Waits until everything should be listed again.
+    async fn relist_wanted(&self);
 }
 
-/// Why a list or a watch did not work.
+/// Why a list or a watch failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Broke {
+pub(crate) enum WatchError {
     #[error(transparent)]
-    Server(#[from] kube::Error),
-    #[error("the server says {0:?}")]
-    Said(Box<Status>),
+    Request(#[from] kube::Error),
+    #[error("the server returned {0:?}")]
+    Status(Box<Status>),
     #[error(transparent)]
     NotAList(#[from] NotAList),
     #[error("the answer is not a change")]
     NotAChange,
     #[error("the answer broke off")]
     CutOff(#[from] std::io::Error),
-    /// What came before is forgotten by the server.
-    #[error("too old to go on from")]
+    /// The server no longer has the changes since this version.
+    #[error("the resource version has expired")]
     Expired,
-    #[error("a list from the past")]
-    Past,
-    #[error("nobody listens any more")]
-    Deaf,
+    #[error("a stale list")]
+    StaleList,
+    #[error("the receiver is closed")]
+    Closed,
 }
 
-/// One kind: where it is served, and what is kept of its objects.
-pub(crate) struct Kind<K: Kept> {
+/// One kind: where it is served, and which fields of its objects are kept.
+pub(crate) struct WatchTarget<K: Decode> {
     pub(crate) client: Client,
     pub(crate) url: String,
     pub(crate) fields: K::Fields,
-    /// Bytes that are kept of one object, at most.
+    /// The most bytes that are kept of one object.
     pub(crate) bytes: usize,
     pub(crate) health: WatchHealth,
 }
 
-/// A change as it arrives, one in a line.
+/// A change as it arrives, one per line.
 #[derive(Deserialize)]
 pub(crate) struct Line<'a> {
     #[serde(rename = "type")]
@@ -99,74 +99,85 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line; none if it is cut off, which is where a watch ends.
-    pub(crate) fn of(line: &'a str) -> Result<Option<Self>, Broke> {
+    /// Parses a line; none if it is cut off, which is where a watch ends.
+    pub(crate) fn of(line: &'a str) -> Result<Option<Self>, WatchError> {
         match serde_json::from_str(line) {
             Ok(line) => Ok(Some(line)),
             Err(error) if error.is_eof() => Ok(None),
-            Err(_) => Err(Broke::NotAChange),
+            Err(_) => Err(WatchError::NotAChange),
         }
     }
 }
 
-/// What the server says when it cannot go on.
-fn said(object: &RawValue) -> Broke {
+/// The error that the server sends in a watch.
+fn watch_error(object: &RawValue) -> WatchError {
     match serde_json::from_str::<Status>(object.get()) {
-        Ok(status) if status.code == 410 => Broke::Expired,
-        Ok(status) => Broke::Said(Box::new(status)),
-        Err(_) => Broke::NotAChange,
+        Ok(status) if status.code == 410 => WatchError::Expired,
+        Ok(status) => WatchError::Status(Box::new(status)),
+        Err(_) => WatchError::NotAChange,
     }
 }
 
-/// How far a kind is followed.
-struct Way<'a> {
+/// The state of the watch of one kind.
+struct WatchState<'a> {
     newest: &'a ResourceVersions,
-    /// What was seen last; nothing before the first list.
+    /// The last observed version; none before the first list.
     version: Option<String>,
-    /// Lists from the past, one after another.
-    past: u32,
+    /// Consecutive stale lists.
+    stale_lists: u32,
     listed: Instant,
-    /// Whether there is room for what was left out.
-    has_room: bool,
+    /// Whether everything should be listed again.
+    relist_wanted: bool,
 }
 
-/// Follows a kind until nobody listens any more.
-pub(crate) async fn follow<K>(kind: &Kind<K>, newest: &ResourceVersions, sink: &impl Sink<K>)
-where
-    K: Kept + ResourceExt + DeserializeOwned,
+/// Lists and watches a kind until the receiver is closed.
+pub(crate) async fn list_and_watch<K>(
+    kind: &WatchTarget<K>,
+    newest: &ResourceVersions,
+    sink: &impl Sink<K>,
+) where
+    K: Decode + ResourceExt + DeserializeOwned,
 {
-    let mut pauses = Backoff::from(PAUSE);
-    let mut way = Way { newest, version: None, past: 0, listed: Instant::now(), has_room: false };
+    let mut backoff = Backoff::from(BACKOFF_FIRST);
+    let mut state = WatchState {
+        newest,
+        version: None,
+        stale_lists: 0,
+        listed: Instant::now(),
+        relist_wanted: false,
+    };
     loop {
         let began = Instant::now();
-        let (listen, due) = (!way.has_room, way.has_room.then(|| way.listed + LIST_EVERY));
+        let listen = !state.relist_wanted;
+        let due = state.relist_wanted.then(|| state.listed + RELIST_INTERVAL);
         let outcome = tokio::select! {
-            outcome = way.step(kind, sink) => outcome,
-            () = sink.has_room(), if listen => {
-                way.has_room = true;
+            outcome = state.step(kind, sink) => outcome,
+            () = sink.relist_wanted(), if listen => {
+                state.relist_wanted = true;
                 continue;
             }
-            () = until(due), if due.is_some() => Err(Broke::Expired),
+            () = until(due), if due.is_some() => Err(WatchError::Expired),
         };
-        let works = matches!(outcome, Ok(true)) || (outcome.is_ok() && began.elapsed() >= WORKS);
+        let works =
+            matches!(outcome, Ok(true)) || (outcome.is_ok() && began.elapsed() >= WORKING_AFTER);
         match outcome {
-            Ok(_) => way.past = 0,
-            Err(Broke::Deaf) => return,
-            Err(Broke::Expired) => way.version = None,
-            Err(Broke::Past) => way.past += 1,
-            Err(broke) => {
-                let failures = kind.failed(&broke);
-                let is_unreadable = matches!(broke, Broke::NotAChange);
+            Ok(_) => state.stale_lists = 0,
+            Err(WatchError::Closed) => return,
+            Err(WatchError::Expired) => state.version = None,
+            Err(WatchError::StaleList) => state.stale_lists += 1,
+            Err(error) => {
+                let failures = kind.count_failure(&error);
+                let is_unreadable = matches!(error, WatchError::NotAChange);
                 if is_unreadable && failures.is_multiple_of(FAILURES) {
-                    way.version = None;
+                    state.version = None;
                 }
             }
         }
         if works {
-            pauses = Backoff::from(PAUSE);
+            backoff = Backoff::from(BACKOFF_FIRST);
             kind.health.note(&kind.url, |health| health.failures_in_a_row = 0);
         } else {
-            tokio::time::sleep(pauses.next(None)).await;
+            tokio::time::sleep(backoff.next(None)).await;
         }
     }
 }
@@ -177,11 +188,11 @@ async fn until(due: Option<Instant>) {
     }
 }
 
-impl<K: Kept> Kind<K> {
-    /// A watch that breaks begins again by itself. One that breaks again and again is an error: what it would have shown
-    /// is not seen.
-    fn failed(&self, broke: &Broke) -> u32 {
-        let why = with_causes(broke);
+impl<K: Decode> WatchTarget<K> {
+    /// Counts and logs a failure. A watch that breaks is restarted. One that breaks again and again is logged as an error:
+    /// its changes are not observed.
+    fn count_failure(&self, error: &WatchError) -> u32 {
+        let why = with_causes(error);
         let health = self.health.note(&self.url, |health| {
             health.failures = health.failures.saturating_add(1);
             health.failures_in_a_row = health.failures_in_a_row.saturating_add(1);
@@ -189,37 +200,41 @@ impl<K: Kept> Kind<K> {
         });
         let failures = health.failures_in_a_row;
         let is_refused =
-            matches!(broke, Broke::Server(kube::Error::Api(status)) if status.code == 403);
+            matches!(error, WatchError::Request(kube::Error::Api(status)) if status.code == 403);
         let is_news = failures.is_multiple_of(FAILURES) && (failures / FAILURES).is_power_of_two();
         if is_news || (is_refused && failures == 1) {
-            tracing::error!(url = self.url, failures, why, "cannot be followed");
+            tracing::error!(url = self.url, failures, why, "cannot be watched");
         } else {
-            tracing::debug!(url = self.url, failures, why, "a watch broke and begins again");
+            tracing::debug!(url = self.url, failures, why, "a watch failed and is restarted");
         }
         failures
     }
 
-    /// Reads an object, or says why it is left out.
-    fn read(&self, json: &str) -> Result<Taken<K>, Omission> {
+    /// Decodes an object, or says why it is omitted.
+    fn read(&self, json: &str) -> Result<Decoded<K>, Omission> {
         K::read(json, &self.fields, self.bytes).map_err(|why| {
             self.health.note(&self.url, |health| health.left_out += 1);
-            Named::of(json).left_out(why, json.len())
+            ObjectId::of(json).omitted(why, json.len())
         })
     }
 }
 
-impl Way<'_> {
-    /// Lists everything, or follows changes until the watch ends. Whether anything was seen.
-    async fn step<K>(&mut self, kind: &Kind<K>, sink: &impl Sink<K>) -> Result<bool, Broke>
+impl WatchState<'_> {
+    /// Lists everything, or watches until the watch ends. Returns whether anything was received.
+    async fn step<K>(
+        &mut self,
+        kind: &WatchTarget<K>,
+        sink: &impl Sink<K>,
+    ) -> Result<bool, WatchError>
     where
-        K: Kept + ResourceExt + DeserializeOwned,
+        K: Decode + ResourceExt + DeserializeOwned,
     {
-        let must_be_new = self.past < TRIES;
+        let must_be_new = self.stale_lists < STALE_LISTS_MAX;
         match &mut self.version {
             Some(version) => watch(kind, self.newest, version, sink).await,
             none => {
                 *none = Some(list(kind, self.newest, must_be_new, sink).await?);
-                (self.listed, self.has_room) = (Instant::now(), false);
+                (self.listed, self.relist_wanted) = (Instant::now(), false);
                 kind.health.note(&kind.url, |health| health.lists += 1);
                 Ok(true)
             }
@@ -227,49 +242,49 @@ impl Way<'_> {
     }
 }
 
-/// Lists everything, and says of which version that is.
+/// Lists everything, and returns the version of the list.
 ///
-/// The first page has one object: of which version a list is may stand behind its items, and nothing is taken in of a list
-/// from the past. All further pages are of the same version.
-async fn list<K: Kept, S: Sink<K>>(
-    kind: &Kind<K>,
+/// The first page has one object: the version may come after the items, and nothing of a stale list is delivered. All
+/// further pages are of the same version.
+async fn list<K: Decode, S: Sink<K>>(
+    kind: &WatchTarget<K>,
     newest: &ResourceVersions,
     must_be_new: bool,
     sink: &S,
-) -> Result<String, Broke> {
-    let at_least = newest.now();
+) -> Result<String, WatchError> {
+    let at_least = newest.current();
     let mut first = Vec::new();
     let mut params = ListParams::default().limit(1);
     let mut metadata = page(kind, &params, &mut first, None::<&S>).await?;
     let version = metadata.resource_version;
     if is_older(&version, at_least) {
-        tracing::info!(version, at_least, url = kind.url, "a list from the past");
+        tracing::info!(version, at_least, url = kind.url, "a stale list");
         if must_be_new {
-            return Err(Broke::Past);
+            return Err(WatchError::StaleList);
         }
     }
-    tell(sink, Event::Init).await?;
-    for seen in first {
-        send(sink, seen).await?;
+    send_event(sink, Event::Init).await?;
+    for item in first {
+        send(sink, item).await?;
     }
-    while !metadata.goes_on.is_empty() {
-        params = params.limit(PAGE).continue_token(&metadata.goes_on);
+    while !metadata.continue_token.is_empty() {
+        params = params.limit(PAGE).continue_token(&metadata.continue_token);
         metadata = page(kind, &params, &mut Vec::new(), Some(sink)).await?;
     }
-    newest.saw(&version);
-    tell(sink, Event::InitDone).await?;
+    newest.observe(&version);
+    send_event(sink, Event::InitDone).await?;
     Ok(version)
 }
 
-/// Reads one page of a list, object by object while it arrives. Without a sink they are held.
-async fn page<K: Kept, S: Sink<K>>(
-    kind: &Kind<K>,
+/// Reads one page of a list, object by object while it arrives. Without a sink the items are collected.
+async fn page<K: Decode, S: Sink<K>>(
+    kind: &WatchTarget<K>,
     params: &ListParams,
-    held: &mut Vec<Seen<K>>,
+    collected: &mut Vec<WatchItem<K>>,
     sink: Option<&S>,
-) -> Result<ListMeta, Broke> {
+) -> Result<ListMeta, WatchError> {
     let request = Request::new(&kind.url).list(params).map_err(kube::Error::BuildRequest)?;
-    let body = kind.client.request_stream(request).await.map_err(broke)?;
+    let body = kind.client.request_stream(request).await.map_err(request_error)?;
     pin_mut!(body);
     let mut items = Items::new();
     loop {
@@ -280,36 +295,36 @@ async fn page<K: Kept, S: Sink<K>>(
         let (complete, read) = (items.feed(bytes)?, bytes.len());
         body.consume_unpin(read);
         for item in complete {
-            let seen = match kind.read(&String::from_utf8_lossy(&item)) {
-                Ok(taken) => Seen::Event(Event::InitApply(taken)),
-                Err(left) => Seen::Omission(left),
+            let item = match kind.read(&String::from_utf8_lossy(&item)) {
+                Ok(decoded) => WatchItem::Event(Event::InitApply(decoded)),
+                Err(omission) => WatchItem::Omitted(omission),
             };
             match sink {
-                Some(sink) => send(sink, seen).await?,
-                None => held.push(seen),
+                Some(sink) => send(sink, item).await?,
+                None => collected.push(item),
             }
         }
     }
 }
 
-/// Follows changes from a version until the watch ends, and says whether there were any.
+/// Watches from a version until the watch ends. Returns whether there were changes.
 async fn watch<K>(
-    kind: &Kind<K>,
+    kind: &WatchTarget<K>,
     newest: &ResourceVersions,
     version: &mut String,
     sink: &impl Sink<K>,
-) -> Result<bool, Broke>
+) -> Result<bool, WatchError>
 where
-    K: Kept + ResourceExt + DeserializeOwned,
+    K: Decode + ResourceExt + DeserializeOwned,
 {
     let params = WatchParams::default();
     let request = Request::new(&kind.url).watch(&params, version);
     let mut request = request.map_err(kube::Error::BuildRequest)?;
-    // Servers may compress each change by itself, which clients cannot tell from the end.
+    // Servers may compress each change by itself, which clients mistake for the end of the stream.
     request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    let mut lines = kind.client.request_stream(request).await.map_err(broke)?.lines();
+    let mut lines = kind.client.request_stream(request).await.map_err(request_error)?.lines();
     let mut any = false;
-    // Servers and proxies end watches as they like.
+    // Servers and proxies may end a watch at any time.
     while let Some(Ok(line)) = lines.next().await {
         let (raw, is_gone) = match Line::of(&line)? {
             None => return Ok(any),
@@ -317,51 +332,51 @@ where
                 "ADDED" | "MODIFIED" => (object, false),
                 "DELETED" => (object, true),
                 "BOOKMARK" => {
-                    goes_on(version, &Named::of(object.get()), newest);
+                    advance(version, &ObjectId::of(object.get()), newest);
                     continue;
                 }
-                _ => return Err(said(object)),
+                _ => return Err(watch_error(object)),
             },
         };
-        let named = Named::of(raw.get());
-        let seen = match is_gone {
-            // Whatever it was: only its name matters now.
+        let id = ObjectId::of(raw.get());
+        let item = match is_gone {
+            // Only the name of a deleted object matters.
             true => {
-                let object = named.as_object().ok_or(Broke::Expired)?;
-                Seen::Event(Event::Delete(Taken { object, cost: 0 }))
+                let object = id.as_object().ok_or(WatchError::Expired)?;
+                WatchItem::Event(Event::Delete(Decoded { object, cost: 0 }))
             }
             false => match kind.read(raw.get()) {
-                Ok(taken) => Seen::Event(Event::Apply(taken)),
-                Err(left) => Seen::Omission(left),
+                Ok(decoded) => WatchItem::Event(Event::Apply(decoded)),
+                Err(omission) => WatchItem::Omitted(omission),
             },
         };
-        goes_on(version, &named, newest);
+        advance(version, &id, newest);
         any = true;
-        send(sink, seen).await?;
+        send(sink, item).await?;
     }
     Ok(any)
 }
 
-/// What was seen last. An object that does not say its version does not change from where a watch goes on.
-fn goes_on(version: &mut String, named: &Named, newest: &ResourceVersions) {
-    if !named.metadata.resource_version.is_empty() {
-        version.clone_from(&named.metadata.resource_version);
-        newest.saw(version);
+/// Advances the version from which the watch resumes. An object without a version does not change it.
+fn advance(version: &mut String, id: &ObjectId, newest: &ResourceVersions) {
+    if !id.metadata.resource_version.is_empty() {
+        version.clone_from(&id.metadata.resource_version);
+        newest.observe(version);
     }
 }
 
-async fn tell<K>(sink: &impl Sink<K>, event: Event<Taken<K>>) -> Result<(), Broke> {
-    send(sink, Seen::Event(event)).await
+async fn send_event<K>(sink: &impl Sink<K>, event: Event<Decoded<K>>) -> Result<(), WatchError> {
+    send(sink, WatchItem::Event(event)).await
 }
 
-async fn send<K>(sink: &impl Sink<K>, seen: Seen<K>) -> Result<(), Broke> {
-    if sink.send(seen).await { Ok(()) } else { Err(Broke::Deaf) }
+async fn send<K>(sink: &impl Sink<K>, item: WatchItem<K>) -> Result<(), WatchError> {
+    if sink.send(item).await { Ok(()) } else { Err(WatchError::Closed) }
 }
 
-fn broke(error: kube::Error) -> Broke {
+fn request_error(error: kube::Error) -> WatchError {
     match error {
-        kube::Error::Api(status) if status.code == 410 => Broke::Expired,
-        error => Broke::Server(error),
+        kube::Error::Api(status) if status.code == 410 => WatchError::Expired,
+        error => WatchError::Request(error),
     }
 }
 
@@ -377,16 +392,16 @@ mod tests {
     use crate::api::watch::list_watch::*;
     use crate::objects::node::Node;
 
-    /// Serves lists and watches of nodes: each request of either is answered by the next of its answers.
-    async fn served(lists: Vec<String>, watches: Vec<Vec<Value>>) -> Kind<Node> {
+    /// A server of nodes: each list and each watch is answered by the next of its answers.
+    async fn serve(lists: Vec<String>, watches: Vec<Vec<Value>>) -> WatchTarget<Node> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         tokio::spawn(async move {
             let (mut lists, mut watches) = (lists.into_iter(), watches.into_iter());
             while let Ok((mut stream, _)) = listener.accept().await {
-                let mut asked = vec![0; 8_192];
-                let read = stream.read(&mut asked).await.unwrap_or(0);
-                let is_watch = String::from_utf8_lossy(&asked[..read]).contains("watch=true");
+                let mut request = vec![0; 8_192];
+                let read = stream.read(&mut request).await.unwrap_or(0);
+                let is_watch = String::from_utf8_lossy(&request[..read]).contains("watch=true");
                 let body = match is_watch {
                     true => {
                         watches.next().map(|all| all.iter().map(|one| format!("{one}\n")).collect())
@@ -403,41 +418,42 @@ mod tests {
         });
         let client = Client::try_from(Config::new(url.parse().expect("a URL"))).expect("a client");
         let url = "/api/v1/nodes".to_owned();
-        Kind { client, url, fields: (), bytes: 128 << 10, health: WatchHealth::default() }
+        WatchTarget { client, url, fields: (), bytes: 128 << 10, health: WatchHealth::default() }
     }
 
-    /// What was seen, in words, until so much was.
-    struct Told {
-        seen: RefCell<Vec<String>>,
-        most: usize,
+    /// Records the items as text, until there are `limit` of them.
+    struct Recorder {
+        items: RefCell<Vec<String>>,
+        limit: usize,
     }
 
-    impl Sink<Node> for Told {
-        async fn send(&self, seen: Seen<Node>) -> bool {
-            let name = |taken: Taken<Node>| taken.object.name_any();
-            let seen = match seen {
-                Seen::Event(Event::Init) => "list".to_owned(),
-                Seen::Event(Event::InitApply(node)) => format!("{} listed", name(node)),
-                Seen::Event(Event::InitDone) => "end".to_owned(),
-                Seen::Event(Event::Apply(node)) => format!("{} is", name(node)),
-                Seen::Event(Event::Delete(node)) => format!("{} was", name(node)),
-                Seen::Omission(left) => format!("{} left out", left.key()),
+    impl Sink<Node> for Recorder {
+        async fn send(&self, item: WatchItem<Node>) -> bool {
+            let name = |decoded: Decoded<Node>| decoded.object.name_any();
+            let item = match item {
+                WatchItem::Event(Event::Init) => "list".to_owned(),
+                WatchItem::Event(Event::InitApply(node)) => format!("{} listed", name(node)),
+                WatchItem::Event(Event::InitDone) => "end".to_owned(),
+                WatchItem::Event(Event::Apply(node)) => format!("{} is", name(node)),
+                WatchItem::Event(Event::Delete(node)) => format!("{} was", name(node)),
+                WatchItem::Omitted(omission) => format!("{} omitted", omission.key()),
             };
-            self.seen.borrow_mut().push(seen);
-            self.seen.borrow().len() < self.most
+            self.items.borrow_mut().push(item);
+            self.items.borrow().len() < self.limit
         }
 
-        async fn has_room(&self) {
+        async fn relist_wanted(&self) {
             std::future::pending::<()>().await;
         }
     }
 
-    /// What is seen of a kind until so much was.
-    async fn all_of(kind: &Kind<Node>, most: usize) -> Vec<String> {
-        let (sink, newest) = (Told { seen: RefCell::default(), most }, ResourceVersions::default());
-        let all = follow(kind, &newest, &sink);
-        tokio::time::timeout(Duration::from_secs(30), all).await.expect("all of it is seen");
-        sink.seen.into_inner()
+    /// The first `limit` items of a kind.
+    async fn items_of(kind: &WatchTarget<Node>, limit: usize) -> Vec<String> {
+        let sink = Recorder { items: RefCell::default(), limit };
+        let newest = ResourceVersions::default();
+        let all = list_and_watch(kind, &newest, &sink);
+        tokio::time::timeout(Duration::from_secs(30), all).await.expect("all items arrive");
+        sink.items.into_inner()
     }
 
     fn node(name: &str, version: u32, spec: &Value) -> Value {
@@ -450,7 +466,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_object_that_cannot_be_read_hides_no_other() {
+    async fn object_that_cannot_be_decoded_hides_no_other() {
         let (good, bad) = (json!({}), json!({"taints": "not a list"}));
         let first = list(4, &[node("a", 1, &good), node("odd", 2, &bad), node("b", 3, &good)]);
         let change = |kind: &str, object: Value| json!({"type": kind, "object": object});
@@ -460,25 +476,24 @@ mod tests {
             change("DELETED", node("b", 7, &bad)),
             change("ADDED", node("d", 8, &good)),
         ]];
-        let kind = served(vec![first.to_string()], watches).await;
-        let seen = all_of(&kind, 9).await;
-        let told = [
+        let kind = serve(vec![first.to_string()], watches).await;
+        let expected = [
             "list",
             "a listed",
-            "odd left out",
+            "odd omitted",
             "b listed",
             "end",
-            "b left out",
+            "b omitted",
             "c is",
             "b was",
             "d is",
         ];
-        assert_eq!(seen, told);
+        assert_eq!(items_of(&kind, 9).await, expected);
         assert_eq!(kind.health.kinds()["/api/v1/nodes"].left_out, 2);
     }
 
     #[tokio::test]
-    async fn an_object_of_any_depth_or_size_hides_no_other() {
+    async fn object_of_any_depth_or_size_hides_no_other() {
         let (open, shut) = ("{\"a\":".repeat(9_000), "}".repeat(9_000));
         let deep = format!(
             "{{\"metadata\":{{\"name\":\"deep\",\"managedFields\":[{open}1{shut}]}},\"spec\":{{\"junk\":{open}1{shut}}}}}"
@@ -489,17 +504,17 @@ mod tests {
         let body = format!(
             "{{\"metadata\":{{\"resourceVersion\":\"4\"}},\"items\":[{deep},{huge},{last}]}}"
         );
-        let kind = served(vec![body], Vec::new()).await;
-        let seen = all_of(&kind, 5).await;
-        assert_eq!(seen, ["list", "deep listed", "huge left out", "last listed", "end"]);
+        let kind = serve(vec![body], Vec::new()).await;
+        let items = items_of(&kind, 5).await;
+        assert_eq!(items, ["list", "deep listed", "huge omitted", "last listed", "end"]);
     }
 
     #[tokio::test]
-    async fn a_watch_that_cannot_be_read_is_counted_and_begins_with_a_list() {
+    async fn watch_that_cannot_be_decoded_is_counted_and_begins_with_a_list() {
         let lists = vec![list(4, &[]).to_string(), list(9, &[]).to_string()];
         let watches = (0..FAILURES).map(|_| vec![json!("no change")]).collect();
-        let kind = served(lists, watches).await;
-        assert_eq!(all_of(&kind, 4).await, ["list", "end", "list", "end"]);
+        let kind = serve(lists, watches).await;
+        assert_eq!(items_of(&kind, 4).await, ["list", "end", "list", "end"]);
         let health = kind.health.kinds()["/api/v1/nodes"].clone();
         assert_eq!(health.failures, u64::from(FAILURES));
         assert!(health.last_error.is_some());

@@ -1,8 +1,7 @@
-//! What the objects of each namespace cost, and which of them are left out when that is too much.
+//! Bounds the memory of each namespace's objects, and chooses which are omitted.
 //!
-//! A namespace that has reached its bound takes in nothing that is newer than what it has; an older object takes the place
-//! of the newest. What other namespaces have is not touched. Objects without a namespace are written by administrators, and
-//! are not bounded here.
+//! In a namespace at its bound no newer object is kept; an older object replaces the newest. Other namespaces are not
+//! affected. Cluster-scoped objects are written by administrators, and are not bounded here.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
-use crate::api::watch::watches::Which;
+use crate::api::watch::watches::ObjectKind;
 use crate::cache::store::Key;
 
 /// Objects of all kinds, by namespace.
@@ -18,124 +17,129 @@ use crate::cache::store::Key;
 pub(crate) struct NamespaceBudget {
     /// Bytes of memory that the objects of one namespace may take.
     bound: usize,
-    books: Arc<Mutex<FxHashMap<Arc<str>, Book>>>,
+    usage: Arc<Mutex<FxHashMap<Arc<str>, NamespaceUsage>>>,
 }
 
-/// Seconds since 1970 at which an object was made, then what it is: the order in which objects are kept.
-type Age = (i64, Which, Key);
+/// The Unix time at which an object was created, its kind and its key: the order in which objects are kept.
+type Age = (i64, ObjectKind, Key);
 
 #[derive(Debug, Default)]
-struct Book {
+struct NamespaceUsage {
     total: usize,
-    entries: FxHashMap<(Which, Key), Entry>,
-    /// Those that can be left out.
+    entries: FxHashMap<(ObjectKind, Key), Entry>,
+    /// Entries that may be omitted.
     by_age: BTreeSet<Age>,
-    /// Kinds of which something was left out, and how they are listed again.
-    waiting: FxHashMap<Which, Arc<Notify>>,
+    /// Kinds with omitted objects, and how to have them listed again.
+    waiting: FxHashMap<ObjectKind, Arc<Notify>>,
 }
 
 #[derive(Debug)]
 struct Entry {
     made: i64,
     cost: usize,
-    /// The list that has brought it last.
+    /// The last list that contained it.
     list: u64,
 }
 
-/// An object that asks to be kept.
+/// An object to be counted.
 #[derive(Clone, Debug)]
-pub(crate) struct Asking {
-    pub(crate) which: Which,
+pub(crate) struct BudgetRequest {
+    pub(crate) which: ObjectKind,
     pub(crate) namespace: Arc<str>,
     pub(crate) key: Key,
     pub(crate) made: i64,
     pub(crate) cost: usize,
     pub(crate) list: u64,
     /// Whether it must be kept, whatever it costs.
-    pub(crate) must: bool,
+    pub(crate) must_keep: bool,
 }
 
 /// Whether an object is kept.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It is, and these are not any more.
-    Kept(Vec<(Which, Key)>),
-    Omission,
+pub(crate) enum BudgetDecision {
+    /// It is kept, and these newer objects no longer are.
+    Keep(Vec<(ObjectKind, Key)>),
+    Omit,
 }
 
 impl NamespaceBudget {
     pub(crate) fn new(bound: usize) -> Self {
-        Self { bound, books: Arc::default() }
+        Self { bound, usage: Arc::default() }
     }
 
     pub(crate) fn bound(&self) -> usize {
         self.bound
     }
 
-    fn with<T>(&self, namespace: &Arc<str>, act: impl FnOnce(&mut Book) -> T) -> T {
-        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = act(books.entry(namespace.clone()).or_default());
-        if books.get(namespace).is_some_and(Book::is_empty) {
-            books.remove(namespace);
+    fn with<T>(&self, namespace: &Arc<str>, act: impl FnOnce(&mut NamespaceUsage) -> T) -> T {
+        let mut all = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = act(all.entry(namespace.clone()).or_default());
+        if all.get(namespace).is_some_and(NamespaceUsage::is_empty) {
+            all.remove(namespace);
         }
         done
     }
 
-    /// Counts an object, or leaves it out. One that is left out is listed again when there is room.
-    pub(crate) fn keep(&self, asking: Asking, again: &Arc<Notify>) -> Verdict {
-        let namespace = asking.namespace.clone();
-        self.with(&namespace, |book| book.keep(asking, self.bound, again))
+    /// Counts an object, or omits it. If it is omitted, `relist` is notified when the namespace has memory again.
+    pub(crate) fn keep(&self, request: BudgetRequest, relist: &Arc<Notify>) -> BudgetDecision {
+        let namespace = request.namespace.clone();
+        self.with(&namespace, |usage| usage.keep(request, self.bound, relist))
     }
 
-    /// An object is gone.
-    pub(crate) fn forget(&self, which: Which, namespace: &Arc<str>, key: &Key) {
-        self.with(namespace, |book| {
-            book.remove(which, key);
-            book.call(self.bound);
+    /// An object was deleted.
+    pub(crate) fn forget(&self, which: ObjectKind, namespace: &Arc<str>, key: &Key) {
+        self.with(namespace, |usage| {
+            usage.remove(which, key);
+            usage.notify_if_free(self.bound);
         });
     }
 
-    /// An object is left out that may be kept as it was.
-    pub(crate) fn touch(&self, which: Which, namespace: &Arc<str>, key: &Key, list: u64) {
-        self.with(namespace, |book| {
-            if let Some(entry) = book.entries.get_mut(&(which, key.clone())) {
+    /// An object is omitted of which an earlier state may be kept.
+    pub(crate) fn touch(&self, which: ObjectKind, namespace: &Arc<str>, key: &Key, list: u64) {
+        self.with(namespace, |usage| {
+            if let Some(entry) = usage.entries.get_mut(&(which, key.clone())) {
                 entry.list = list;
             }
         });
     }
 
-    /// A list of a kind has ended: what it has not brought is gone.
-    pub(crate) fn end_list(&self, which: Which, list: u64) {
-        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
-        for book in books.values_mut() {
+    /// A list of a kind has ended: objects that it did not contain are deleted.
+    pub(crate) fn end_list(&self, which: ObjectKind, list: u64) {
+        let mut all = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        for usage in all.values_mut() {
             let is_gone =
-                |(at, entry): &(&(Which, Key), &Entry)| at.0 == which && entry.list < list;
+                |(at, entry): &(&(ObjectKind, Key), &Entry)| at.0 == which && entry.list < list;
             let gone: Vec<Key> =
-                book.entries.iter().filter(is_gone).map(|(at, _)| at.1.clone()).collect();
-            gone.iter().for_each(|key| book.remove(which, key));
+                usage.entries.iter().filter(is_gone).map(|(at, _)| at.1.clone()).collect();
+            gone.iter().for_each(|key| usage.remove(which, key));
         }
-        books.retain(|_, book| !book.is_empty());
+        all.retain(|_, usage| !usage.is_empty());
     }
 }
 
-impl Book {
+impl NamespaceUsage {
     fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.waiting.is_empty()
     }
 
-    fn remove(&mut self, which: Which, key: &Key) {
+    fn remove(&mut self, which: ObjectKind, key: &Key) {
         if let Some(entry) = self.entries.remove(&(which, key.clone())) {
             self.total -= entry.cost;
             self.by_age.remove(&(entry.made, which, key.clone()));
         }
     }
 
-    fn keep(&mut self, asking: Asking, bound: usize, again: &Arc<Notify>) -> Verdict {
-        let Asking { which, key, made, cost, list, must, .. } = asking;
+    fn keep(
+        &mut self,
+        request: BudgetRequest,
+        bound: usize,
+        relist: &Arc<Notify>,
+    ) -> BudgetDecision {
+        let BudgetRequest { which, key, made, cost, list, must_keep, .. } = request;
         let age: Age = (made, which, key.clone());
         let before = self.entries.get(&(which, key.clone())).map_or(0, |entry| entry.cost);
         let mut newer: Vec<Age> = Vec::new();
-        if !must {
+        if !must_keep {
             let mut total = self.total - before + cost;
             for other in self.by_age.iter().rev() {
                 if total <= bound || *other <= age {
@@ -145,29 +149,29 @@ impl Book {
                 newer.push(other.clone());
             }
             if total > bound {
-                self.waiting.insert(which, again.clone());
+                self.waiting.insert(which, relist.clone());
                 if let Some(entry) = self.entries.get_mut(&(which, key)) {
                     entry.list = list;
                 }
-                return Verdict::Omission;
+                return BudgetDecision::Omit;
             }
         }
         self.remove(which, &key);
         for (_, which, key) in &newer {
             self.remove(*which, key);
         }
-        if !must {
+        if !must_keep {
             self.by_age.insert(age);
         }
         self.total += cost;
         self.entries.insert((which, key), Entry { made, cost, list });
-        Verdict::Kept(newer.into_iter().map(|(_, which, key)| (which, key)).collect())
+        BudgetDecision::Keep(newer.into_iter().map(|(_, which, key)| (which, key)).collect())
     }
 
-    /// Has kinds listed again of which something was left out, when a tenth of the room is free.
-    fn call(&mut self, bound: usize) {
+    /// Has the kinds with omitted objects listed again, when a tenth of the budget is free.
+    fn notify_if_free(&mut self, bound: usize) {
         if self.total < bound - bound / 10 {
-            self.waiting.drain().for_each(|(_, again)| again.notify_one());
+            self.waiting.drain().for_each(|(_, relist)| relist.notify_one());
         }
     }
 }
@@ -176,73 +180,76 @@ impl Book {
 mod tests {
     use crate::api::watch::namespace_budget::*;
 
-    const POD: Which = Which::Pod;
+    const POD: ObjectKind = ObjectKind::Pod;
 
-    fn asking(namespace: &str, name: &str, made: i64, cost: usize) -> Asking {
+    fn object(namespace: &str, name: &str, made: i64, cost: usize) -> BudgetRequest {
         let key = format!("{namespace}/{name}").into();
         let namespace = namespace.into();
-        Asking { which: POD, namespace, key, made, cost, list: 1, must: false }
+        BudgetRequest { which: POD, namespace, key, made, cost, list: 1, must_keep: false }
     }
 
-    fn total(ledger: &NamespaceBudget, namespace: &str) -> usize {
-        ledger.books.lock().expect("books").get(namespace).map_or(0, |book| book.total)
-    }
-
-    #[test]
-    fn a_full_namespace_takes_in_nothing_newer_and_no_other_namespace_notices() {
-        let (ledger, again) = (NamespaceBudget::new(100), Arc::default());
-        let keep = |asking| ledger.keep(asking, &again);
-        assert_eq!(keep(asking("a", "old", 1, 60)), Verdict::Kept(vec![]));
-        assert_eq!(keep(asking("a", "new", 2, 60)), Verdict::Omission);
-        assert_eq!(keep(asking("b", "new", 3, 100)), Verdict::Kept(vec![]));
-        assert_eq!(total(&ledger, "a"), 60);
-        // It may change as long as there is room for what it has become.
-        assert_eq!(keep(asking("a", "old", 1, 100)), Verdict::Kept(vec![]));
-        assert_eq!(keep(asking("a", "old", 1, 101)), Verdict::Omission);
-        assert_eq!(total(&ledger, "a"), 100);
+    fn total(budget: &NamespaceBudget, namespace: &str) -> usize {
+        budget.usage.lock().expect("a lock").get(namespace).map_or(0, |usage| usage.total)
     }
 
     #[test]
-    fn an_older_object_takes_the_place_of_the_newest() {
-        let (ledger, again) = (NamespaceBudget::new(100), Arc::default());
+    fn full_namespace_keeps_no_newer_object_and_others_are_unaffected() {
+        let (budget, relist) = (NamespaceBudget::new(100), Arc::default());
+        let keep = |object| budget.keep(object, &relist);
+        assert_eq!(keep(object("a", "old", 1, 60)), BudgetDecision::Keep(vec![]));
+        assert_eq!(keep(object("a", "new", 2, 60)), BudgetDecision::Omit);
+        assert_eq!(keep(object("b", "new", 3, 100)), BudgetDecision::Keep(vec![]));
+        assert_eq!(total(&budget, "a"), 60);
+        // An object may change as long as its new size is within the budget.
+        assert_eq!(keep(object("a", "old", 1, 100)), BudgetDecision::Keep(vec![]));
+        assert_eq!(keep(object("a", "old", 1, 101)), BudgetDecision::Omit);
+        assert_eq!(total(&budget, "a"), 100);
+    }
+
+    #[test]
+    fn older_object_replaces_the_newest_objects() {
+        let (budget, relist) = (NamespaceBudget::new(100), Arc::default());
         for (name, made) in [("second", 2), ("third", 3), ("fourth", 4)] {
-            assert_eq!(ledger.keep(asking("a", name, made, 30), &again), Verdict::Kept(vec![]));
+            assert_eq!(
+                budget.keep(object("a", name, made, 30), &relist),
+                BudgetDecision::Keep(vec![])
+            );
         }
-        let gone = Verdict::Kept(vec![(POD, "a/fourth".into()), (POD, "a/third".into())]);
-        assert_eq!(ledger.keep(asking("a", "first", 1, 60), &again), gone);
-        assert_eq!(total(&ledger, "a"), 90);
+        let newest = BudgetDecision::Keep(vec![(POD, "a/fourth".into()), (POD, "a/third".into())]);
+        assert_eq!(budget.keep(object("a", "first", 1, 60), &relist), newest);
+        assert_eq!(total(&budget, "a"), 90);
     }
 
     #[test]
-    fn what_must_be_kept_is_kept_and_counts() {
-        let (ledger, again) = (NamespaceBudget::new(100), Arc::default());
+    fn objects_that_must_be_kept_are_kept_and_counted() {
+        let (budget, relist) = (NamespaceBudget::new(100), Arc::default());
         for name in ["a", "b"] {
-            let must = Asking { must: true, ..asking("a", name, 1, 80) };
-            assert_eq!(ledger.keep(must, &again), Verdict::Kept(vec![]));
+            let must = BudgetRequest { must_keep: true, ..object("a", name, 1, 80) };
+            assert_eq!(budget.keep(must, &relist), BudgetDecision::Keep(vec![]));
         }
-        assert_eq!(ledger.keep(asking("a", "c", 0, 1), &again), Verdict::Omission);
-        assert_eq!(total(&ledger, "a"), 160);
+        assert_eq!(budget.keep(object("a", "c", 0, 1), &relist), BudgetDecision::Omit);
+        assert_eq!(total(&budget, "a"), 160);
     }
 
     #[tokio::test]
-    async fn what_was_left_out_is_listed_again_when_there_is_room() {
-        let (ledger, again) = (NamespaceBudget::new(100), Arc::new(Notify::new()));
-        ledger.keep(asking("a", "old", 1, 100), &again);
-        assert_eq!(ledger.keep(asking("a", "new", 2, 10), &again), Verdict::Omission);
-        ledger.forget(POD, &"a".into(), &"a/old".into());
-        tokio::time::timeout(std::time::Duration::from_secs(5), again.notified())
+    async fn omitted_objects_are_listed_again_when_the_budget_has_room() {
+        let (budget, relist) = (NamespaceBudget::new(100), Arc::new(Notify::new()));
+        budget.keep(object("a", "old", 1, 100), &relist);
+        assert_eq!(budget.keep(object("a", "new", 2, 10), &relist), BudgetDecision::Omit);
+        budget.forget(POD, &"a".into(), &"a/old".into());
+        tokio::time::timeout(std::time::Duration::from_secs(5), relist.notified())
             .await
-            .expect("it is listed again");
-        assert_eq!(total(&ledger, "a"), 0);
-        assert!(ledger.books.lock().expect("books").is_empty(), "nothing is kept of nothing");
+            .expect("it is listed relist");
+        assert_eq!(total(&budget, "a"), 0);
+        assert!(budget.usage.lock().expect("a lock").is_empty(), "no empty entry stays");
     }
 
     #[test]
-    fn what_a_list_does_not_bring_costs_nothing_any_more() {
-        let (ledger, again) = (NamespaceBudget::new(100), Arc::default());
-        ledger.keep(asking("a", "gone", 1, 50), &again);
-        ledger.keep(Asking { list: 2, ..asking("a", "there", 1, 50) }, &again);
-        ledger.end_list(POD, 2);
-        assert_eq!(total(&ledger, "a"), 50);
+    fn object_missing_in_a_list_is_no_longer_counted() {
+        let (budget, relist) = (NamespaceBudget::new(100), Arc::default());
+        budget.keep(object("a", "gone", 1, 50), &relist);
+        budget.keep(BudgetRequest { list: 2, ..object("a", "there", 1, 50) }, &relist);
+        budget.end_list(POD, 2);
+        assert_eq!(total(&budget, "a"), 50);
     }
 }

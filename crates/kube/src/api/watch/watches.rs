@@ -1,7 +1,7 @@
-//! Every change of every kind that is looked at, in one channel.
+//! Starts one watch per kind; the changes of all of them go into one channel.
 //!
-//! A watcher lists once and then follows; when it falls behind it lists again. What comes out tells a list from a
-//! change, so that whoever keeps the objects notices those that went while nobody looked.
+//! A watch lists its kind once and then watches; when it falls behind it lists again. The delivered events distinguish a
+//! list from a change, so that the cache notices objects that were deleted between a watch and the next list.
 
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher::Event;
@@ -11,50 +11,48 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::api::resource_versions::ResourceVersions;
-use crate::api::watch::channel::Channel;
-use crate::api::watch::channel::Delivered;
-use crate::api::watch::decode::Kept;
-use crate::api::watch::decode::Omission;
+use crate::api::watch::channel::{Channel, Delivered, InFlightBytes};
+use crate::api::watch::decode::{Decode, Omission};
 use crate::api::watch::health::WatchHealth;
-use crate::api::watch::list_watch::{Kind, follow};
+use crate::api::watch::list_watch::{WatchTarget, list_and_watch};
 use crate::api::watch::namespace_budget::NamespaceBudget;
 use crate::objects::field_mask::Mask;
 use crate::objects::node::Node;
 use crate::objects::node_claim::NodeClaim;
 use crate::objects::pod::Pod;
 
-/// A kind that is watched, by its place among all of them.
+/// The index of a watched kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Source(pub(crate) usize);
+pub(crate) struct SourceId(pub(crate) usize);
 
 /// Any kind that is watched.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) enum Which {
+pub(crate) enum ObjectKind {
     Pod,
     Node,
     Claim,
-    Other(Source),
+    Other(SourceId),
 }
 
-/// What a watcher saw.
+/// An observed change.
 #[derive(Debug)]
 pub(crate) enum Change {
     Pod(Box<Event<Pod>>),
     Node(Box<Event<Node>>),
     Claim(Box<Event<NodeClaim>>),
-    Other(Source, Box<Event<DynamicObject>>),
-    /// An object was left out. If it was taken in before, it counts as it was.
-    Omission(Which, Box<Omission>),
-    /// An object that was taken in is left out from now on.
-    Dropped(Which, Box<Omission>),
+    Other(SourceId, Box<Event<DynamicObject>>),
+    /// An object is omitted. If it was delivered before, its earlier state still counts.
+    Omitted(ObjectKind, Box<Omission>),
+    /// An object that was delivered is omitted from now on.
+    Dropped(ObjectKind, Box<Omission>),
 }
 
-/// How much of what others write is kept.
+/// Size limits for observed objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Bytes of one object, as JSON of the fields that are read.
+    /// The most bytes of one object, as JSON of the fields that are read.
     pub object: usize,
-    /// Bytes of memory that the objects of one namespace take together, as estimated.
+    /// The most bytes of memory of all objects of one namespace, as estimated.
     pub namespace: usize,
 }
 
@@ -65,14 +63,14 @@ impl Default for Bounds {
     }
 }
 
-/// All watchers. They end when this is dropped.
+/// All watches. They end when this is dropped.
 pub(crate) struct Watches {
     client: Client,
     changes: mpsc::Sender<Delivered>,
     newest: ResourceVersions,
     bounds: Bounds,
-    ledger: NamespaceBudget,
-    room: crate::api::watch::channel::Room,
+    budget: NamespaceBudget,
+    in_flight: InFlightBytes,
     health: WatchHealth,
     tasks: JoinSet<()>,
 }
@@ -85,57 +83,57 @@ impl Watches {
         bounds: Bounds,
         health: WatchHealth,
     ) -> Self {
-        let (ledger, room) =
-            (NamespaceBudget::new(bounds.namespace), crate::api::watch::channel::Room::default());
-        Self { client, changes, newest, bounds, ledger, room, health, tasks: JoinSet::new() }
+        let (budget, in_flight) =
+            (NamespaceBudget::new(bounds.namespace), InFlightBytes::default());
+        Self { client, changes, newest, bounds, budget, in_flight, health, tasks: JoinSet::new() }
     }
 
     pub(crate) fn pods(&mut self) {
-        self.spawn(Which::Pod, &(), (), |event: Event<Pod>| {
-            Change::Pod(Box::new(event.modify(Pod::hold)))
+        self.spawn(ObjectKind::Pod, &(), (), |event: Event<Pod>| {
+            Change::Pod(Box::new(event.modify(Pod::count_allocated)))
         });
     }
 
     pub(crate) fn nodes(&mut self) {
-        self.spawn(Which::Node, &(), (), |event| Change::Node(Box::new(event)));
+        self.spawn(ObjectKind::Node, &(), (), |event| Change::Node(Box::new(event)));
     }
 
     pub(crate) fn claims(&mut self) {
-        self.spawn(Which::Claim, &(), (), |event| Change::Claim(Box::new(event)));
+        self.spawn(ObjectKind::Claim, &(), (), |event| Change::Claim(Box::new(event)));
     }
 
-    /// Any other kind, of which these fields are kept.
-    pub(crate) fn other(&mut self, source: Source, kind: &ApiResource, fields: Mask) {
-        self.spawn(Which::Other(source), kind, fields, move |event| {
+    /// Watches any other kind, and keeps these fields of its objects.
+    pub(crate) fn other(&mut self, source: SourceId, kind: &ApiResource, fields: Mask) {
+        self.spawn(ObjectKind::Other(source), kind, fields, move |event| {
             Change::Other(source, Box::new(event))
         });
     }
 
     fn spawn<K>(
         &mut self,
-        which: Which,
+        which: ObjectKind,
         of: &K::DynamicType,
         fields: K::Fields,
         change: impl Fn(Event<K>) -> Change + Send + Sync + 'static,
     ) where
-        K: Kept + Resource + ResourceExt + DeserializeOwned + Send + Sync + 'static,
+        K: Decode + Resource + ResourceExt + DeserializeOwned + Send + Sync + 'static,
     {
         let (client, url) = (self.client.clone(), K::url_path(of, None));
         let (bytes, health) = (self.bounds.object, self.health.clone());
-        let kind = Kind { client, url, fields, bytes, health };
+        let kind = WatchTarget { client, url, fields, bytes, health };
         let channel = Channel::new(
             which,
             self.changes.clone(),
-            self.ledger.clone(),
-            self.room.clone(),
+            self.budget.clone(),
+            self.in_flight.clone(),
             change,
         );
         let newest = self.newest.clone();
-        self.tasks.spawn(async move { follow(&kind, &newest, &channel).await });
+        self.tasks.spawn(async move { list_and_watch(&kind, &newest, &channel).await });
     }
 }
 
-/// What an object is called: `namespace/name`, or only its name.
+/// The key of an object: `namespace/name`, or its name if it is cluster-scoped.
 pub(crate) fn key_of(object: &impl ResourceExt) -> String {
     match object.namespace() {
         Some(namespace) => format!("{namespace}/{}", object.name_any()),

@@ -1,19 +1,22 @@
-//! Members dealt out over domains: the planner cannot count members per zone, so each is told its own.
+//! Distributes members over topology domains: the planner cannot count members per domain, so each member is assigned
+//! one.
 //!
-//! That is stricter than need be: the odd ones could go elsewhere. But what comes of it is always even.
+//! That is stricter than necessary, since surplus members could go to other domains, but the result is always within
+//! the skew.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A domain: who is there already, and how many nodes of it could take somebody.
+/// A topology domain: how many pods it has, and how many of its nodes are ready and suit the member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Domain {
     pub(crate) pods: u32,
     pub(crate) nodes: u32,
 }
 
-/// The domain of each of so many members, each in the one that has fewest by then, and at most `most` in any of them;
-/// none when they do not fit. Of those that have as few, the one with most nodes gets one first.
+/// The domain of each of so many members, each in the domain with the fewest pods by then, and at most `max_per_domain`
+/// pods in any of them; `None` when they do not fit. Of domains with equally few pods, the one with the most nodes
+/// comes first.
 pub(crate) fn distribute(
     domains: &BTreeMap<Arc<str>, Domain>,
     members: usize,
@@ -38,7 +41,7 @@ mod tests {
     use crate::constraints::topology_spread::distribute::*;
 
     #[test]
-    fn the_emptiest_get_one_first() {
+    fn emptiest_domains_get_members_first() {
         let domains = |pods: &[(&str, u32, u32)]| {
             pods.iter()
                 .map(|(name, pods, nodes)| ((*name).into(), Domain { pods: *pods, nodes: *nodes }))

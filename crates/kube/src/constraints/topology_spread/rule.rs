@@ -1,36 +1,37 @@
-//! Topology spread that must be kept: no domain much fuller than the emptiest.
+//! Applies required topology spread rules (`DoNotSchedule`) to a gang: no domain has more than `maxSkew` pods above the
+//! emptiest.
 //!
-//! One member goes where it may go now. Several are kept even over nodes by a token, which bounds how many may share one,
-//! and over anything wider by dealing them out. `ScheduleAnyway` is a wish, and not for here.
+//! A single member is restricted to the domains that have room now. Several members are spread over nodes by a token
+//! that bounds how many may share a node, and over wider domains by assigning each a domain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use muster_api::pod::{LabelSelector, SpreadConstraint};
+use muster_api::pod::{LabelSelector, TopologySpreadConstraint};
 use muster_core::topology::HOSTNAME;
 
 use crate::constraints::cluster_view::{ClusterView, Member, labels, namespace};
 use crate::constraints::pod_constraints::PodConstraints;
 use crate::constraints::selector::{add_label_keys, describe};
-use crate::constraints::tokens::{TokenKind, WHOLE};
+use crate::constraints::tokens::{TOKENS_PER_NODE, TokenKind};
 use crate::constraints::topology_spread::distribute::{Domain, distribute};
 use crate::constraints::topology_spread::domains::DomainCounts;
 use crate::objects::pod::Pod;
 
-/// The rules of a pod that must be kept.
-pub(crate) fn required_rules(pod: &Pod) -> impl Iterator<Item = &SpreadConstraint> {
+/// The spread rules of a pod with `DoNotSchedule`.
+pub(crate) fn required_rules(pod: &Pod) -> impl Iterator<Item = &TopologySpreadConstraint> {
     let rules = pod.spec.topology_spread_constraints.iter();
     rules.filter(|rule| rule.when_unsatisfiable != "ScheduleAnyway")
 }
 
-/// Spreads members that have the same rules.
+/// Applies every spread rule of a gang's members, once for all members that have it.
 pub(crate) fn require_topology_spread(
     name: &Arc<str>,
     gang: &[Member<'_>],
     cluster: &ClusterView<'_>,
     resolved: &mut [PodConstraints],
 ) {
-    let mut done: Vec<&SpreadConstraint> = Vec::new();
+    let mut done: Vec<&TopologySpreadConstraint> = Vec::new();
     for member in gang {
         for rule in required_rules(member.pod) {
             if !done.contains(&rule) {
@@ -43,54 +44,54 @@ pub(crate) fn require_topology_spread(
 
 /// A rule, and the pods it counts.
 struct SpreadRule<'a> {
-    rule: &'a SpreadConstraint,
+    rule: &'a TopologySpreadConstraint,
     key: &'a str,
-    skew: u32,
-    /// The pods it counts, as one would say it.
-    words: String,
-    /// How many members it is about.
+    max_skew: u32,
+    /// The pods it counts, for people.
+    counted_pods: String,
+    /// How many members it binds and counts.
     members: usize,
 }
 
-/// Members that a rule binds and counts, and that may go to the same nodes.
+/// Members that a rule binds and counts, and that may go to the same nodes, with the counts they see.
 struct MemberGroup {
     members: Vec<usize>,
-    at: DomainCounts,
+    counts: DomainCounts,
 }
 
-/// Keeps one rule for all members that have it, or has them wait. Members that have the rule are seated first, as it were:
-/// those it counts and does not bind may go anywhere, whoever is there by then.
+/// Applies one rule to all members that have it, or has them wait. The rule holds as if these members were placed
+/// first: members that it counts but does not bind may go anywhere afterwards.
 fn apply_rule(
     name: &Arc<str>,
-    rule: &SpreadConstraint,
+    rule: &TopologySpreadConstraint,
     gang: &[Member<'_>],
     cluster: &ClusterView<'_>,
     resolved: &mut [PodConstraints],
 ) {
-    // Whom it counts may depend on the member's own labels.
-    let mut bound: Vec<(LabelSelector, Vec<usize>)> = Vec::new();
+    // The pods it counts may depend on the member's own labels (`matchLabelKeys`).
+    let mut with_rule: Vec<(LabelSelector, Vec<usize>)> = Vec::new();
     for (at, member) in gang.iter().enumerate() {
         let Some(mut selector) = rule.label_selector.clone() else { return };
         if required_rules(member.pod).all(|own| own != rule) {
             continue;
         }
         add_label_keys(&mut selector, &rule.match_label_keys, "In", labels(member.pod));
-        match bound.iter_mut().find(|(same, _)| *same == selector) {
+        match with_rule.iter_mut().find(|(same, _)| *same == selector) {
             Some((_, members)) => members.push(at),
-            None => bound.push((selector, vec![at])),
+            None => with_rule.push((selector, vec![at])),
         }
     }
-    for (selector, bound) in bound {
-        let here = namespace(gang[bound[0]].pod);
+    for (selector, with_rule) in with_rule {
+        let here = namespace(gang[with_rule[0]].pod);
         let counts = |pod: &Pod| namespace(pod) == here && selector.matches(labels(pod));
         let count = |member: &Member<'_>| DomainCounts::new(rule, member, cluster, counts);
         let (own, others): (Vec<usize>, Vec<usize>) =
-            bound.iter().partition(|at| counts(gang[**at].pod));
+            with_rule.iter().partition(|at| counts(gang[**at].pod));
         let rule = SpreadRule {
             rule,
             key: &rule.topology_key,
-            skew: u32::try_from(rule.max_skew).unwrap_or(0).max(1),
-            words: format!("pods with {}", describe(&selector)),
+            max_skew: u32::try_from(rule.max_skew).unwrap_or(0).max(1),
+            counted_pods: format!("pods with {}", describe(&selector)),
             members: own.len(),
         };
         for at in others {
@@ -100,64 +101,72 @@ fn apply_rule(
             rule.restrict_single_member(&count(&gang[alone]), 1, &mut resolved[alone]);
             continue;
         }
-        let mut alike: Vec<MemberGroup> = Vec::new();
+        let mut groups: Vec<MemberGroup> = Vec::new();
         for at in own {
             let same = |other: &&mut MemberGroup| {
                 gang[other.members[0]].constraints == gang[at].constraints
                     && required_rules(gang[other.members[0]].pod).eq(required_rules(gang[at].pod))
             };
-            match alike.iter_mut().find(same) {
+            match groups.iter_mut().find(same) {
                 Some(other) => other.members.push(at),
-                None => alike.push(MemberGroup { members: vec![at], at: count(&gang[at]) }),
+                None => groups.push(MemberGroup { members: vec![at], counts: count(&gang[at]) }),
             }
         }
-        let kept = match rule.key {
-            HOSTNAME => rule.bound_by_token(name, &alike, resolved),
-            _ => rule.distribute_members(&mut alike, resolved),
+        let outcome = match rule.key {
+            HOSTNAME => rule.bound_by_token(name, &groups, resolved),
+            _ => rule.distribute_members(&mut groups, resolved),
         };
-        if let Err(why) = kept {
-            let all = alike.iter().flat_map(|alike| &alike.members);
+        if let Err(why) = outcome {
+            let all = groups.iter().flat_map(|group| &group.members);
             all.for_each(|at| resolved[*at].wait_because(why.clone()));
         }
     }
 }
 
 impl SpreadRule<'_> {
-    /// One member goes where it may go now, whether it is counted or not.
-    fn restrict_single_member(&self, at: &DomainCounts, own: u32, resolved: &mut PodConstraints) {
-        let top = global_minimum(self.rule, &at.domains) + self.skew;
-        let full = at.domains.iter().filter(|(_, here)| here.pods + own > top);
+    /// Excludes the domains that are full for a single member, whether it is counted (`own` = 1) or not.
+    fn restrict_single_member(
+        &self,
+        counts: &DomainCounts,
+        own: u32,
+        resolved: &mut PodConstraints,
+    ) {
+        let top = global_minimum(self.rule, &counts.domains) + self.max_skew;
+        let full = counts.domains.iter().filter(|(_, here)| here.pods + own > top);
         resolved.require_not_in(self.key, full.map(|(name, _)| name.clone()).collect());
         resolved.require_label(self.key);
     }
 
-    /// A token bounds how many members share a node.
+    /// Bounds by a token how many members share a node.
     fn bound_by_token(
         &self,
         gang: &Arc<str>,
-        alike: &[MemberGroup],
+        groups: &[MemberGroup],
         resolved: &mut [PodConstraints],
     ) -> Result<(), String> {
-        let bounds: Option<Vec<NodeBound>> = alike
+        let bounds: Option<Vec<NodeBound>> = groups
             .iter()
             .map(|one| {
-                let mut even = node_bound(self.rule, self.skew, one.members.len() as u32, &one.at)?;
-                // Where others may be besides, only what holds whoever is where can be promised.
-                if alike.len() > 1 && even.each > self.skew {
-                    even = bound_with(self.rule, self.skew, self.skew, &one.at);
+                let mut bound =
+                    node_bound(self.rule, self.max_skew, one.members.len() as u32, &one.counts)?;
+                // Where members of other groups may share the node, only a bound that holds for any placement is safe.
+                if groups.len() > 1 && bound.each > self.max_skew {
+                    bound = bound_with(self.rule, self.max_skew, self.max_skew, &one.counts);
                 }
-                Some(even)
+                Some(bound)
             })
             .collect();
-        let bounds = bounds.ok_or_else(|| self.too_many("nodes", alike))?;
-        let each = bounds.iter().map(|even| even.each).min().unwrap_or(1);
-        for (one, even) in alike.iter().zip(bounds) {
+        let bounds = bounds.ok_or_else(|| self.too_many("nodes", groups))?;
+        let each = bounds.iter().map(|bound| bound.each).min().unwrap_or(1);
+        for (one, bound) in groups.iter().zip(bounds) {
             for at in &one.members {
-                resolved[*at].require_not_in(self.key, even.full.clone());
-                let kind =
-                    TokenKind::TopologySpread { gang: gang.clone(), rule: self.words.clone() };
-                resolved[*at].take_token(kind, WHOLE / u64::from(each));
-                if each > self.skew {
+                resolved[*at].require_not_in(self.key, bound.full.clone());
+                let kind = TokenKind::TopologySpread {
+                    gang: gang.clone(),
+                    rule: self.counted_pods.clone(),
+                };
+                resolved[*at].take_token(kind, TOKENS_PER_NODE / u64::from(each));
+                if each > self.max_skew {
                     resolved[*at].needs_all_members = Some(self.key.into());
                 }
             }
@@ -165,35 +174,37 @@ impl SpreadRule<'_> {
         Ok(())
     }
 
-    /// Each member is told its domain; those first that have least choice.
+    /// Assigns each member its domain; members with the fewest eligible domains first.
     fn distribute_members(
         &self,
-        alike: &mut [MemberGroup],
+        groups: &mut [MemberGroup],
         resolved: &mut [PodConstraints],
     ) -> Result<(), String> {
-        alike.sort_by_key(|one| one.at.eligible().len());
+        groups.sort_by_key(|one| one.counts.eligible().len());
         let mut all = Vec::new();
-        for turn in 0..alike.len() {
-            let MemberGroup { members, at } = &alike[turn];
-            let open = at.eligible();
-            if open.is_empty() {
+        for index in 0..groups.len() {
+            let MemberGroup { members, counts } = &groups[index];
+            let eligible = counts.eligible();
+            if eligible.is_empty() {
                 return Err(format!(
-                    "must be spread over {}, and no node has that label",
+                    "topology spread over {}: no eligible node has that label",
                     self.key
                 ));
             }
-            // Dealt to the emptiest, nobody is ever more than one ahead; unless there are too few domains to count at
-            // all, or some where nobody can go.
-            let is_below_min_domains = is_below_min_domains(self.rule, &at.domains);
-            let behind = if is_below_min_domains { Some(0) } else { at.fewest_in_ineligible() };
-            let max_per_domain = behind.map_or(u32::MAX, |least| least + self.skew);
-            let assigned = distribute(&open, members.len(), max_per_domain);
+            // Filled from the emptiest, no domain is ever more than one ahead, unless there are fewer domains than
+            // `minDomains`, or ineligible ones.
+            let is_below_min_domains = is_below_min_domains(self.rule, &counts.domains);
+            let behind = if is_below_min_domains { Some(0) } else { counts.fewest_in_ineligible() };
+            let max_per_domain = behind.map_or(u32::MAX, |least| least + self.max_skew);
+            let assigned = distribute(&eligible, members.len(), max_per_domain);
             let assigned =
-                assigned.ok_or_else(|| self.too_many(&format!("of {}", self.key), alike))?;
+                assigned.ok_or_else(|| self.too_many(&format!("of {}", self.key), groups))?;
             all.push((members.clone(), assigned.clone()));
             for name in assigned {
-                let later = alike[turn + 1..].iter_mut();
-                later.filter_map(|one| one.at.domains.get_mut(&name)).for_each(|one| one.pods += 1);
+                let later = groups[index + 1..].iter_mut();
+                later
+                    .filter_map(|one| one.counts.domains.get_mut(&name))
+                    .for_each(|one| one.pods += 1);
             }
         }
         all.into_iter()
@@ -201,14 +212,16 @@ impl SpreadRule<'_> {
         Ok(())
     }
 
-    fn too_many(&self, domains: &str, alike: &[MemberGroup]) -> String {
-        let there = alike.iter().map(|one| one.at.eligible().len()).max().unwrap_or(0);
-        let (members, words, skew) = (self.members, &self.words, self.skew);
-        format!("{members} {words} cannot be spread over {there} {domains} with a skew of {skew}")
+    fn too_many(&self, domains: &str, groups: &[MemberGroup]) -> String {
+        let there = groups.iter().map(|one| one.counts.eligible().len()).max().unwrap_or(0);
+        let (members, counted_pods, max_skew) = (self.members, &self.counted_pods, self.max_skew);
+        format!(
+            "{members} {counted_pods} cannot be spread over {there} {domains} with maxSkew {max_skew}"
+        )
     }
 }
 
-/// Tells members their domains. Two rules that deal the same members out would have to know of each other.
+/// Assigns members their domains. Two rules that assign the same members would have to know of each other.
 pub(crate) fn assign_domains(
     key: &str,
     members: &[usize],
@@ -217,7 +230,7 @@ pub(crate) fn assign_domains(
 ) {
     for (at, domain) in members.iter().zip(assigned) {
         if let Some(other) = resolved[*at].distributed_over.clone() {
-            let why = format!("topology spread over both {other} and {key} is not understood");
+            let why = format!("topology spread over both {other} and {key} is not supported");
             resolved[*at].wait_because(why);
         }
         resolved[*at].require_in(key, BTreeSet::from([domain]));
@@ -226,12 +239,16 @@ pub(crate) fn assign_domains(
     }
 }
 
-/// Whether there are fewer domains than there must be: then the emptiest counts as empty.
-fn is_below_min_domains(rule: &SpreadConstraint, domains: &BTreeMap<Arc<str>, Domain>) -> bool {
+/// Whether there are fewer domains than `minDomains`: then the global minimum is 0.
+fn is_below_min_domains(
+    rule: &TopologySpreadConstraint,
+    domains: &BTreeMap<Arc<str>, Domain>,
+) -> bool {
     rule.min_domains.is_some_and(|min| (domains.len() as i64) < min)
 }
 
-fn global_minimum(rule: &SpreadConstraint, domains: &BTreeMap<Arc<str>, Domain>) -> u32 {
+/// The pods of the emptiest domain, or 0 where there are fewer domains than `minDomains`.
+fn global_minimum(rule: &TopologySpreadConstraint, domains: &BTreeMap<Arc<str>, Domain>) -> u32 {
     let least = domains.values().map(|here| here.pods).min();
     least.filter(|_| !is_below_min_domains(rule, domains)).unwrap_or(0)
 }
@@ -243,44 +260,50 @@ struct NodeBound {
     full: BTreeSet<Arc<str>>,
 }
 
-/// A bound, and the nodes that have too many for it. Nobody is above the emptiest by more than the skew then, and it is
-/// never further away, whoever gets how many.
-fn bound_with(rule: &SpreadConstraint, skew: u32, each: u32, at: &DomainCounts) -> NodeBound {
-    let top = global_minimum(rule, &at.domains) + skew;
+/// A bound, and the nodes that have too many pods for it. No node is then above the emptiest by more than the skew,
+/// however many members each node gets.
+fn bound_with(
+    rule: &TopologySpreadConstraint,
+    max_skew: u32,
+    each: u32,
+    counts: &DomainCounts,
+) -> NodeBound {
+    let top = global_minimum(rule, &counts.domains) + max_skew;
     let is_full =
-        |name: &Arc<str>, here: &Domain| here.pods + each > top || at.ineligible.contains(name);
-    let full = at.domains.iter().filter(|(name, here)| is_full(name, here));
+        |name: &Arc<str>, here: &Domain| here.pods + each > top || counts.ineligible.contains(name);
+    let full = counts.domains.iter().filter(|(name, here)| is_full(name, here));
     NodeBound { each, full: full.map(|(name, _)| name.clone()).collect() }
 }
 
-/// A bound under which however members are placed, no node is fuller than allowed. `None` when there is no such bound
+/// A bound under which no node is fuller than allowed, however members are placed. `None` when there is no such bound
 /// under which all of them fit, and more nodes would not help either.
 fn node_bound(
-    rule: &SpreadConstraint,
-    skew: u32,
+    rule: &TopologySpreadConstraint,
+    max_skew: u32,
     members: u32,
-    at: &DomainCounts,
+    counts: &DomainCounts,
 ) -> Option<NodeBound> {
-    let domains = &at.domains;
+    let domains = &counts.domains;
     let least = global_minimum(rule, domains);
-    let bounded = |each: u32| bound_with(rule, skew, each, at);
-    let room = |even: &NodeBound| u64::from(even.each) * (domains.len() - even.full.len()) as u64;
-    let max_per_domain = (1..=skew.min(members)).map(bounded).max_by_key(room)?;
+    let bounded = |each: u32| bound_with(rule, max_skew, each, counts);
+    let room =
+        |bound: &NodeBound| u64::from(bound.each) * (domains.len() - bound.full.len()) as u64;
+    let best = (1..=max_skew.min(members)).map(bounded).max_by_key(room)?;
     let nodes = domains.len() as u32;
-    if room(&max_per_domain) >= u64::from(members) || nodes == 0 {
-        return Some(max_per_domain);
+    if room(&best) >= u64::from(members) || nodes == 0 {
+        return Some(best);
     }
-    // Full nodes raise the emptiest: with all alike, a bound that leaves too little for others to fall behind.
-    let alike = domains.values().all(|here| here.pods == least)
+    // Full nodes raise the minimum: if all nodes are alike, a bound that leaves the emptiest node within the skew.
+    let is_uniform = domains.values().all(|here| here.pods == least)
         && !is_below_min_domains(rule, domains)
-        && at.ineligible.is_empty();
+        && counts.ineligible.is_empty();
     let each = members.div_ceil(nodes);
     let lowest = members.saturating_sub((nodes - 1) * each);
-    if alike && each - lowest.min(each) <= skew {
+    if is_uniform && each - lowest.min(each) <= max_skew {
         return Some(NodeBound { each, full: BTreeSet::new() });
     }
     // On more nodes they would fit.
-    (least == 0).then_some(max_per_domain)
+    (least == 0).then_some(best)
 }
 
 #[cfg(test)]
@@ -293,7 +316,7 @@ mod tests {
 
     #[test]
     fn no_node_is_fuller_than_allowed_however_members_are_placed() {
-        let rule = SpreadConstraint::default();
+        let rule = TopologySpreadConstraint::default();
         // Pods on each node, members, skew; how many may share a node, and how many nodes are full.
         type Case<'a> = (&'a [u32], u32, u32, Option<(u32, usize)>);
         let cases: [Case<'_>; 10] = [
@@ -304,25 +327,25 @@ mod tests {
             (&[0, 0, 1], 2, 1, Some((1, 1))),
             (&[0, 1, 0], 3, 2, Some((2, 1))),
             (&[], 4, 1, Some((1, 0))),
-            // Three and three and one would be wrong, and nothing but two each is right: on four nodes.
+            // 3 + 3 + 1 would violate the skew, and only two each would not: on four nodes.
             (&[0, 0, 0], 7, 1, Some((1, 0))),
             (&[1, 1, 2], 9, 1, None),
             (&[3, 3], 2, 1, Some((1, 0))),
         ];
-        for (pods, members, skew, expected) in cases {
+        for (pods, members, max_skew, expected) in cases {
             let domains = pods.iter().enumerate();
             let domains: BTreeMap<Arc<str>, Domain> = domains
                 .map(|(at, pods)| (at.to_string().into(), Domain { pods: *pods, nodes: 1 }))
                 .collect();
             let at = DomainCounts { domains, ..DomainCounts::default() };
-            let got = node_bound(&rule, skew, members, &at);
-            let got = got.map(|even| (even.each, even.full.len()));
-            assert_eq!(got, expected, "{members} over {pods:?} with a skew of {skew}");
+            let got = node_bound(&rule, max_skew, members, &at);
+            let got = got.map(|bound| (bound.each, bound.full.len()));
+            assert_eq!(got, expected, "{members} over {pods:?} with a skew of {max_skew}");
         }
     }
 
     #[test]
-    fn members_are_spread_by_what_must_be() {
+    fn required_spread_rules_restrict_members_or_have_them_wait() {
         let nodes = [node("a", "1"), node("b", "2"), node("c", "2"), node("d", "")];
         let rule = |key: &str, how: &str, more: &serde_json::Value| {
             let mut rule = json!({"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": how, "labelSelector": {"matchLabels": {"app": "db"}}});
@@ -331,7 +354,7 @@ mod tests {
         };
         let (must, none) = ("DoNotSchedule", json!({}));
         let cases = [
-            // A wish.
+            // Soft rules are not for here.
             (rule("zone", "ScheduleAnyway", &none), 2, "db@a", " | "),
             (rule("zone", must, &none), 1, "db@a", "zone NotIn([1]); zone Exists"),
             (rule("zone", must, &none), 1, "db@a db@b", "zone Exists"),
@@ -341,13 +364,13 @@ mod tests {
                 rule("rack", must, &none),
                 2,
                 "",
-                "waits: must be spread over rack, and no node has that label | waits: must be spread over rack, and no node has that label",
+                "waits: topology spread over rack: no eligible node has that label | waits: topology spread over rack: no eligible node has that label",
             ),
             (
                 rule("zone", must, &json!({"minDomains": 3})),
                 3,
                 "",
-                "waits: 3 pods with app=db cannot be spread over 2 of zone with a skew of 1",
+                "waits: 3 pods with app=db cannot be spread over 2 of zone with maxSkew 1",
             ),
             (
                 rule(HOSTNAME, must, &none),
@@ -378,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn members_need_not_be_alike_to_be_spread() {
+    fn members_with_different_rules_and_constraints_are_spread() {
         let nodes = [node("a", "1"), node("b", "2"), node("c", "3")];
         let rule = |key: &str| {
             json!({"topologySpreadConstraints": [{"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
@@ -387,10 +410,10 @@ mod tests {
         let (zone, host, none) = (rule("zone"), rule(HOSTNAME), json!({}));
         let few = "500000 of a node with few pods with app=db";
         let one = "1000000 of a node with few pods with app=db";
-        // The members: what they are, their rule, and the zones they keep off. Who is where, and what comes of it.
+        // The members (app, rule, zones they exclude), the placed pods, and the outcome.
         type Case<'a> = (&'a [(&'a str, &'a serde_json::Value, &'a [&'a str])], &'a str, String);
         let cases: [Case<'_>; 7] = [
-            // Who has no rule goes anywhere.
+            // A member without the rule goes anywhere.
             (
                 &[("db", &zone, &[]), ("db", &none, &[])],
                 "db@a",
@@ -401,14 +424,14 @@ mod tests {
                 "",
                 format!("{one} | {one} | "),
             ),
-            // Who is not counted itself goes where it is even enough.
+            // A member that the rule does not count goes where the skew allows it.
             (&[("web", &zone, &[])], "db@a", "zone Exists".to_owned()),
             (
                 &[("web", &zone, &[]), ("db", &zone, &[])],
                 "db@a db@a",
                 "zone NotIn([1]); zone Exists | zone NotIn([1]); zone Exists".to_owned(),
             ),
-            // Who has least choice is dealt first.
+            // The member with the fewest eligible domains is assigned first.
             (
                 &[("db", &zone, &[]), ("db", &zone, &["1", "2"])],
                 "db@a",

@@ -1,12 +1,13 @@
-//! How many volumes a node can attach: what its CSINode says of each driver, and what is attached there.
+//! Attach limits: how many volumes of each CSI driver a node can attach, by its CSINode, and what members attach.
 //!
-//! A volume counts once on a node, however many pods there use it. Those that one pod has for itself are tokens, of which
-//! each takes as many as it has. Those that members share count on each node where one of them is, so they cannot be
-//! taken by anybody: a gang that has such volumes has a token of its own, of which a node has what is left beside them and
-//! beside everything that others have there. What that comes to is looked at again before the gang is admitted.
+//! A volume counts once on a node, however many pods there use it. Volumes of a single pod are tokens, of which the pod
+//! takes as many as it has volumes. Volumes that members share count on each node with such a member, so no single
+//! member can take them: a gang with shared volumes has a token of its own, of which a node has what is left beside the
+//! shared volumes and everything that other pods attach there. That amount is computed again before the gang is
+//! admitted.
 //!
-//! Volumes are told apart by their claims. Deliberately not here: volumes of drivers that are part of Kubernetes itself,
-//! volumes that a pod describes in place, and volumes that are still attached although nobody uses them.
+//! Volumes are identified by their claims. Deliberately not here: in-tree volume drivers, volumes that a pod describes
+//! in place, and volumes that are still attached although no pod uses them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,21 +20,23 @@ use crate::constraints::cluster_view::namespace;
 use crate::constraints::pod_constraints::{AttachedVolumes, PodConstraints};
 use crate::constraints::tokens::TokenKind;
 use crate::constraints::volumes::claims::{
-    ClaimState, VolumeLister, claim_state, claims, class_of, is_static, text,
+    ClaimState, claim_state, claims, class_of, is_static, text,
 };
+use crate::constraints::volumes::lister::VolumeLister;
 use crate::objects::pod::Pod;
 
-/// Room for members beside what they attach, so that those who attach nothing of their own are told from nobody.
+/// Token units per attachment for gangs that share volumes. Each member takes one unit besides, so that a member
+/// without volumes of its own still takes something.
 pub(crate) const UNITS_PER_ATTACHMENT: u64 = 1_000;
 
-/// How many volumes of each driver nodes can attach. Those that do not say attach any number.
+/// How many volumes of each CSI driver nodes can attach. A node without a limit attaches any number.
 #[derive(Debug, Default)]
 pub(crate) struct AttachLimits {
     by_node: BTreeMap<Key, BTreeMap<Arc<str>, u64>>,
 }
 
 impl AttachLimits {
-    /// Takes a CSINode in. Whether it says something else than before.
+    /// Applies a CSINode. Returns whether its limits changed.
     pub(crate) fn update(&mut self, node: &Key, is: Option<&DynamicObject>) -> bool {
         let limits = is.map(read).unwrap_or_default();
         let was = match limits.is_empty() {
@@ -65,7 +68,7 @@ fn read(node: &DynamicObject) -> BTreeMap<Arc<str>, u64> {
     drivers.into_iter().flatten().filter_map(one).collect()
 }
 
-/// The claims of a pod that a driver attaches, by driver.
+/// The claims of a pod that a CSI driver attaches, by driver.
 pub(crate) fn attached_claims(
     pod: &Pod,
     lister: &impl VolumeLister,
@@ -90,7 +93,8 @@ pub(crate) fn attached_claims(
     attached
 }
 
-/// Counts what members attach. Others that are somewhere are looked at by who shares volumes with the gang.
+/// Counts what members attach and takes tokens for it. `others` are placed pods outside the gang, which may share
+/// volumes with it.
 pub(crate) fn add_attachments(
     gang: &Arc<str>,
     members: &[&Pod],
@@ -138,7 +142,8 @@ pub(crate) fn add_attachments(
     }
 }
 
-/// What a gang whose members share volumes has of a node that attaches so many more, once those are there.
+/// The token units of a gang that shares volumes on a node that can attach `left` more volumes beside the shared ones;
+/// none where the shared ones do not fit.
 pub(crate) fn units_for_sharers(left: Option<u64>) -> u64 {
     left.map_or(0, |left| left * UNITS_PER_ATTACHMENT + (UNITS_PER_ATTACHMENT - 1))
 }
@@ -194,9 +199,9 @@ mod tests {
     }
 
     #[test]
-    fn what_one_member_has_is_taken_and_what_several_share_is_left_room_for() {
+    fn own_volumes_take_tokens_and_shared_volumes_leave_room() {
         let words = "a node that can attach their volumes of disks";
-        // Claims of members and of others, and what members take.
+        // Claims of members, claims of other pods, and the tokens that members take.
         for (members, others, expected) in [
             ("x", "", vec!["1"]),
             ("x late", "", vec!["2"]),
@@ -210,7 +215,7 @@ mod tests {
             let members: Vec<&Pod> = members.iter().collect();
             let others = uses(others);
             let mut resolved = vec![PodConstraints::default(); members.len()];
-            attach(&"gang".into(), &members, &[&others], &lister(), &mut resolved);
+            add_attachments(&"gang".into(), &members, &[&others], &lister(), &mut resolved);
             let short = |resolved: &PodConstraints| {
                 let one = |(kind, amount): (&TokenKind, &u64)| match kind {
                     TokenKind::SharedVolumeAttachment { .. } => format!("shares {amount}"),
@@ -220,12 +225,12 @@ mod tests {
             };
             let got: Vec<String> = resolved.iter().map(short).collect();
             assert_eq!(got, expected);
-            assert!(resolved[0].takes.is_empty() || text(&resolved[0]).contains(words));
+            assert!(resolved[0].tokens.is_empty() || text(&resolved[0]).contains(words));
         }
     }
 
     #[test]
-    fn a_node_says_what_it_can_attach() {
+    fn attach_limits_follow_the_csi_node() {
         let node = json!({"spec": {"drivers": [
             {"name": "disks", "nodeID": "a", "allocatable": {"count": 2}},
             {"name": "files", "nodeID": "a"},

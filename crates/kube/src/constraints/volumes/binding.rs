@@ -1,6 +1,7 @@
-//! Volumes of pods that have their seats: claims that wait for their pod are given one that is there, or are told the node
-//! and have one made. No pod of the gang is bound before all of them have their volume. A gang whose volumes do not come in
-//! time gives its seats back and starts over.
+//! Binds the PersistentVolumeClaims of a gang that has its seats, before its pods are bound: a claim with
+//! `WaitForFirstConsumer` gets a static volume, or the selected node for its provisioner. No pod of the gang is bound
+//! before all claims are bound. A gang whose claims are not bound within the volume binding timeout gives its seats
+//! back and starts over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,43 +11,43 @@ use muster_core::plan::StopReason;
 use muster_core::time::Time;
 use serde_json::{Value, json};
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
 use crate::cache::kinds::KindRole;
 use crate::cache::store::Key;
+use crate::cache::store::split_key;
 use crate::constraints::cluster_view::namespace;
 use crate::constraints::volumes::claims::{
-    ClaimState, SELECTED_NODE, VolumeLister, annotation, claim_state, claims, is_static,
+    ClaimState, SELECTED_NODE, annotation, claim_state, claims, is_static,
 };
 use crate::constraints::volumes::index::match_volumes;
-use crate::constraints::volumes::lister::CachedVolumes;
+use crate::constraints::volumes::lister::{CachedVolumes, VolumeLister};
 use crate::constraints::volumes::volume::{ClaimRequirements, PersistentVolume};
 use crate::host::Host;
 use crate::objects::pod::Pod;
-use crate::provision::order_object::parts;
 
-/// A gang that waits for its volumes.
+/// A gang that waits for its claims to be bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VolumeBinding {
     /// Since when.
     since: Time,
-    /// Where its pods will be bound.
+    /// The nodes its pods will be bound to.
     pods: BTreeMap<Key, Arc<str>>,
-    /// The claims that have no volume yet, and the nodes of their pods.
+    /// The unbound claims, and the nodes of their pods.
     unbound: BTreeMap<String, Arc<str>>,
-    /// Those that were told to be made there.
+    /// The selected nodes written on claims that are to be provisioned.
     selected_nodes: BTreeMap<String, Arc<str>>,
-    /// The volumes that are kept for others of them.
+    /// The static volumes whose claim refs are written for the other claims.
     pub(crate) chosen: BTreeMap<String, Arc<str>>,
 }
 
 impl VolumeBinding {
-    /// What a person is told meanwhile.
+    /// The status message meanwhile.
     pub(crate) fn describe(&self) -> String {
-        let names: Vec<&str> = self.unbound.keys().map(|key| parts(key).1).collect();
+        let names: Vec<&str> = self.unbound.keys().map(|key| split_key(key).1).collect();
         format!("waits for its volumes: {}", names.join(", "))
     }
 
-    /// Which claims are to have which volumes.
+    /// The static volume chosen for each claim.
     #[cfg(test)]
     pub(crate) fn chosen(&self) -> BTreeMap<String, String> {
         let pairs = self.chosen.iter().map(|(claim, volume)| (claim.clone(), volume.to_string()));
@@ -54,33 +55,33 @@ impl VolumeBinding {
     }
 }
 
-/// The node that volumes of a pod draw it to.
+/// The node where a pod's volumes are, or are provisioned for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VolumeNode {
     pub(crate) node: Arc<str>,
-    /// Whether they cannot be reached from any other.
+    /// Whether no other node reaches them.
     pub(crate) is_required: bool,
 }
 
-/// A claim that waits for its pod, whose node is known.
+/// A claim with `WaitForFirstConsumer` whose pod has a node.
 struct WaitingClaim {
     claim: String,
     node: Arc<str>,
-    /// What it asks for, if it may be given a volume that is there.
+    /// Its requirements, if it may get a static volume.
     requirements: Option<ClaimRequirements>,
     is_static: bool,
 }
 
-/// The claims of pods that are to be bound.
+/// The unbound claims of pods that are to be bound.
 #[derive(Default)]
 struct UnboundClaims {
-    /// Those that have no volume yet, and the nodes of their pods.
+    /// All of them, and the nodes of their pods.
     unbound: BTreeMap<String, Arc<str>>,
     waiting: Vec<WaitingClaim>,
 }
 
 impl Host {
-    /// The node that a pod's volumes are on, or are made for, if that is one.
+    /// The node that a pod's volumes are on, or are provisioned for, if there is one.
     pub(crate) fn volume_node(&self, gang: &str, key: &str) -> Option<VolumeNode> {
         let chosen = self.gangs.get(gang).and_then(|record| record.volume_binding.as_ref());
         if let Some(node) = chosen.and_then(|chosen| chosen.pods.get(key)) {
@@ -106,15 +107,16 @@ impl Host {
         claims(pod).iter().find_map(told)
     }
 
-    /// Whether every volume of these pods is there. If not, those that wait for their pod are given one that is, or are
-    /// told where it goes: all of them, or none. What others could have is not kept for who cannot start.
+    /// Binds the claims of these pods, and returns whether all are bound. Unbound claims with `WaitForFirstConsumer`
+    /// get a static volume or the selected node: all of them or none, so that a gang that cannot start reserves no
+    /// volume that others could use.
     pub(crate) fn bind_volumes(&mut self, gang: &Arc<str>, pods: &[(Key, Arc<str>)]) -> bool {
         let UnboundClaims { unbound, waiting } = self.unbound_claims(gang, pods);
         if unbound.is_empty() {
-            self.gangs.get_mut(gang).expect("followed").volume_binding = None;
+            self.gangs.get_mut(gang).expect("the gang has a record").volume_binding = None;
             return true;
         }
-        let before = self.gangs.get_mut(gang).expect("followed").volume_binding.take();
+        let before = self.gangs.get_mut(gang).expect("the gang has a record").volume_binding.take();
         let mut binding = before.unwrap_or_else(|| VolumeBinding {
             since: self.now(),
             pods: BTreeMap::new(),
@@ -144,11 +146,11 @@ impl Host {
                 }
             }
         }
-        self.gangs.get_mut(gang).expect("followed").volume_binding = Some(binding);
+        self.gangs.get_mut(gang).expect("the gang has a record").volume_binding = Some(binding);
         false
     }
 
-    /// Claims of pods that are to be bound and that have no volume yet.
+    /// The unbound claims of pods that are to be bound, by requested size.
     fn unbound_claims(&self, gang: &str, pods: &[(Key, Arc<str>)]) -> UnboundClaims {
         let lister = CachedVolumes { host: self, gang };
         let mut all = UnboundClaims::default();
@@ -161,7 +163,7 @@ impl Host {
                 if let Some((_, ClaimState::Bound(_))) = claim_state {
                     continue;
                 }
-                // A claim that several of them use is made for the first.
+                // A claim that several of them use is provisioned for the first.
                 if all.unbound.contains_key(&at) {
                     continue;
                 }
@@ -184,7 +186,7 @@ impl Host {
         all
     }
 
-    /// A claim of a pod that waits for its pod to be told its node.
+    /// A claim of a pod that waits for its first consumer.
     pub(crate) fn claim_waiting_for_first_consumer(&self, gang: &str, pod: &Pod) -> Option<String> {
         let lister = CachedVolumes { host: self, gang };
         let waits = |name: &String| {
@@ -196,8 +198,8 @@ impl Host {
         claims(pod).into_iter().find(waits)
     }
 
-    /// Volumes that are there for claims of a gang, the smallest that will do; those that were chosen before if they still
-    /// can be had.
+    /// Chooses static volumes for claims of a gang: the volume chosen before if it is still free, else the one assigned
+    /// before placement, else the smallest that matches.
     fn choose_static_volumes(
         &self,
         gang: &Arc<str>,
@@ -211,7 +213,7 @@ impl Host {
         let static_volumes = lister.static_volumes();
         let resolved =
             self.gangs.get(gang).into_iter().flat_map(|record| record.pod_constraints.values());
-        let dealt: BTreeMap<&String, &Arc<str>> =
+        let assigned: BTreeMap<&String, &Arc<str>> =
             resolved.flat_map(|resolved| &resolved.assigned_volumes).collect();
         let could_have = |claim: &WaitingClaim| {
             let (Some(requirements), Some(node)) =
@@ -226,8 +228,9 @@ impl Host {
                 static_volumes.volumes.matching(requirements).filter(reached).collect();
             volumes.sort_by_key(|(name, volume)| {
                 let is = |of: Option<&Arc<str>>| of == Some(*name);
-                let (was, dealt) = (before.get(&claim.claim), dealt.get(&claim.claim).copied());
-                (!is(was), !is(dealt), volume.bytes, *name)
+                let (was, assigned) =
+                    (before.get(&claim.claim), assigned.get(&claim.claim).copied());
+                (!is(was), !is(assigned), volume.bytes, *name)
             });
             volumes.into_iter().map(|(name, _)| name.clone()).collect()
         };
@@ -236,8 +239,8 @@ impl Host {
         given.filter_map(|(claim, volume)| Some((claim.claim.clone(), volume?))).collect()
     }
 
-    /// Gangs whose volumes did not come in time start over. What was said to their claims is taken back, and what was kept
-    /// for them let go, so that they may be made elsewhere.
+    /// Gangs whose claims were not bound within the timeout start over. Their claim refs and selected nodes are
+    /// removed, so that the volumes may be bound or provisioned elsewhere.
     pub(crate) fn expire_volume_binding(&mut self) {
         let now = self.now();
         let timeout = self.config.volume_binding_timeout;
@@ -248,27 +251,27 @@ impl Host {
         };
         let late: Vec<Arc<str>> = self.gangs.names().filter(late).cloned().collect();
         for name in late {
-            let record = self.gangs.get_mut(&name).expect("just seen");
-            let chosen = record.volume_binding.take().expect("just seen");
+            let record = self.gangs.get_mut(&name).expect("the gang waits for volumes");
+            let chosen = record.volume_binding.take().expect("the gang waits for volumes");
             let words = chosen.describe();
             tracing::info!(gang = &*name, "{words}, and starts over");
             self.release_volumes(&name, chosen);
-            let record = self.gangs.get(&name).expect("just seen");
-            let nobody = self.pods_by_state(record).bound.is_empty();
-            if let Some(id) = self.world.gang_named(&name).filter(|_| nobody) {
+            let record = self.gangs.get(&name).expect("the gang waits for volumes");
+            let none_bound = self.pods_by_state(record).bound.is_empty();
+            if let Some(id) = self.world.gang_named(&name).filter(|_| none_bound) {
                 self.back_off_because(&name, &words);
-                // Those that are bound already keep their seats, and the one that came later tries again.
+                // A gang with bound pods keeps its seats, and only the later pod retries.
                 self.stop_gang(id, StopReason::Moved);
             }
             self.dirty.gangs.insert(name);
         }
     }
 
-    /// Claims that have no volume are as if nobody had said anything, whoever led when it was said.
+    /// Removes claim refs and selected nodes of unbound claims, also those written by a previous leader.
     fn release_volumes(&self, gang: &str, binding: VolumeBinding) {
         let lister = CachedVolumes { host: self, gang };
         for claim in binding.unbound.into_keys() {
-            let (namespace, name) = parts(&claim);
+            let (namespace, name) = split_key(&claim);
             let seen = lister.claim(namespace, name);
             let kept = seen.and_then(|seen| lister.kept_for(seen)).map(Arc::from);
             if let Some(volume) = binding.chosen.get(&claim).cloned().or(kept) {
@@ -281,7 +284,7 @@ impl Host {
         }
     }
 
-    /// Gangs that wait for volumes look again: some may be there.
+    /// Reconciles gangs that wait for volumes: some claims may be bound by now.
     pub(crate) fn recheck_volume_binding(&mut self) {
         let waits = |name: &&Arc<str>| {
             self.gangs.get(name).is_some_and(|record| record.volume_binding.is_some())
@@ -292,15 +295,15 @@ impl Host {
 
     fn set_selected_node(&self, claim: String, node: Value) {
         let Some(kind) = self.sources.resource(KindRole::VolumeClaim) else { return };
-        let (namespace, _) = parts(&claim);
-        let writer = self.writer.within(namespace);
+        let (namespace, _) = split_key(&claim);
+        let writer = self.writer.for_namespace(namespace);
         let claims: Api<DynamicObject> =
             Api::namespaced_with(writer.client.clone(), namespace, kind);
         tokio::spawn(async move {
             let patch = json!({"metadata": {"annotations": {SELECTED_NODE: node}}});
-            match writer.patch(&claims, parts(&claim).1, &patch).await {
-                Ok(_) | Err(Said::Gone | Said::NotLeader) => {}
-                Err(said) => tracing::warn!(claim, %said, "not told where its pod goes"),
+            match writer.patch(&claims, split_key(&claim).1, &patch).await {
+                Ok(_) | Err(ApiError::NotFound | ApiError::NotLeader) => {}
+                Err(said) => tracing::warn!(claim, %said, "failed to write the selected node"),
             }
         });
     }

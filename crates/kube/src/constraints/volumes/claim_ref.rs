@@ -1,25 +1,25 @@
-//! Volumes that are there are kept for claims, as kube-scheduler does it: the claim is written on the volume, and the
-//! controller of volumes does the rest. And let go again, as long as it has not.
+//! Writes and clears the claim ref of static PersistentVolumes, as kube-scheduler does: the claim ref names the claim,
+//! and the PersistentVolume controller completes the binding. Until it has, the claim ref can be cleared again.
 //!
-//! Each write names the version of the volume that was looked at: somebody else may give it away at the same time.
+//! Each write carries the resource version of the volume as read: another writer may bind it at the same time.
 
 use std::sync::Arc;
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::api::retry::{Backoff, Said};
+use crate::api::retry::{ApiError, Backoff};
 use crate::api::writer::ApiWriter;
 use crate::cache::kinds::KindRole;
+use crate::cache::store::split_key;
 use crate::constraints::volumes::claims::{annotation, text};
 use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::host::Host;
-use crate::provision::order_object::parts;
 
-/// On volumes that nobody has bound to their claim by hand: who binds them may also undo it.
+/// On volumes that were bound by a controller and not by a user: then a controller may also unbind them.
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
-/// A claim that a volume is kept for.
+/// The claim that a claim ref names.
 struct ClaimReference {
     claim: String,
     uid: String,
@@ -28,7 +28,7 @@ struct ClaimReference {
 
 impl ClaimReference {
     fn to_json(&self) -> Value {
-        let (namespace, name) = parts(&self.claim);
+        let (namespace, name) = split_key(&self.claim);
         json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim",
             "namespace": namespace, "name": name,
@@ -42,19 +42,21 @@ impl ClaimReference {
 }
 
 impl Host {
-    /// Has a volume kept for a claim of a gang.
+    /// Writes the claim ref of a volume for a claim of a gang.
     pub(crate) fn set_claim_ref(&self, gang: &Arc<str>, claim: String, volume: &Arc<str>) {
         let Some((volumes, seen, reference)) = self.claim_reference(claim.clone(), volume) else {
             return;
         };
-        let (writer, outcomes) = (self.writer.within(parts(&claim).0), self.outcomes.clone());
+        let (writer, outcomes) =
+            (self.writer.for_namespace(split_key(&claim).0), self.outcomes.clone());
         let (gang, volume) = (gang.clone(), volume.clone());
         tokio::spawn(async move {
             match set_claim_ref(&writer, &volumes, seen, &reference).await {
-                Ok(()) | Err(Said::NotLeader) => {}
+                Ok(()) | Err(ApiError::NotLeader) => {}
                 Err(said) => {
-                    tracing::info!(claim, volume = &*volume, %said, "not kept for it");
-                    // Who has it will be seen; what will not be seen must not be tried in a loop.
+                    tracing::info!(claim, volume = &*volume, %said, "failed to write the claim ref");
+                    // If another claim has it, the watch will show that; other failures must not be retried in a tight
+                    // loop.
                     tokio::time::sleep(RETRY_PAUSE).await;
                     let _ = outcomes.send(Outcome::ClaimRefFailed { gang, claim });
                 }
@@ -62,15 +64,15 @@ impl Host {
         });
     }
 
-    /// Lets a volume go that is kept for a claim, unless the claim has it by now or somebody bound it by hand.
+    /// Clears the claim ref of a volume, unless the claim is bound to it by now or a user wrote it.
     pub(crate) fn release_claim_ref(&self, claim: String, volume: &Arc<str>) {
         let Some((volumes, seen, reference)) = self.claim_reference(claim, volume) else { return };
-        let writer = self.writer.within(parts(&reference.claim).0);
+        let writer = self.writer.for_namespace(split_key(&reference.claim).0);
         tokio::spawn(async move {
             match clear_claim_ref(&writer, &volumes, seen, &reference).await {
-                Ok(()) | Err(Said::Gone | Said::NotLeader) => {}
+                Ok(()) | Err(ApiError::NotFound | ApiError::NotLeader) => {}
                 Err(said) => {
-                    tracing::warn!(claim = reference.claim, %said, "its volume is not let go");
+                    tracing::warn!(claim = reference.claim, %said, "failed to clear the claim ref");
                 }
             }
         });
@@ -91,7 +93,7 @@ impl Host {
         ))
     }
 
-    /// A volume could not be kept for a claim: another is looked for.
+    /// The claim ref of a volume could not be written: another volume is chosen.
     pub(crate) fn claim_ref_failed(&mut self, gang: Arc<str>, claim: &str) {
         if let Some(record) = self.gangs.get_mut(&gang) {
             if let Some(binding) = &mut record.volume_binding {
@@ -107,7 +109,7 @@ async fn set_claim_ref(
     volumes: &Api<DynamicObject>,
     mut seen: DynamicObject,
     reference: &ClaimReference,
-) -> Result<(), Said> {
+) -> Result<(), ApiError> {
     let patch = json!({
         "metadata": {"annotations": {BOUND_BY_CONTROLLER: "yes"}},
         "spec": {"claimRef": reference.to_json()},
@@ -118,10 +120,10 @@ async fn set_claim_ref(
             return Ok(());
         }
         if seen.data.pointer("/spec/claimRef").is_some_and(|of| !of.is_null()) {
-            return Err(Said::Conflict("another claim has it".to_owned()));
+            return Err(ApiError::Conflict("another claim has it".to_owned()));
         }
         match write(writer, volumes, &seen, &patch).await {
-            Err(Said::Conflict(_)) => {}
+            Err(ApiError::Conflict(_)) => {}
             written => return written,
         }
         tokio::time::sleep(backoff.next(None)).await;
@@ -134,21 +136,22 @@ async fn clear_claim_ref(
     volumes: &Api<DynamicObject>,
     mut seen: DynamicObject,
     reference: &ClaimReference,
-) -> Result<(), Said> {
+) -> Result<(), ApiError> {
     let patch = json!({
         "metadata": {"annotations": {BOUND_BY_CONTROLLER: null}},
         "spec": {"claimRef": null},
     });
     let mut backoff = Backoff::new();
     loop {
-        // The controller calls a volume bound before its claim, so that what is not called so is nobody's yet.
+        // The controller sets the volume's phase to `Bound` before it binds the claim, so a volume in another phase is
+        // not bound yet.
         let is_bound = text(&seen.data, "/status/phase") == Some("Bound");
-        let is_static = annotation(&seen, BOUND_BY_CONTROLLER).is_none();
-        if !reference.is_on(&seen) || is_bound || is_static {
+        let is_by_user = annotation(&seen, BOUND_BY_CONTROLLER).is_none();
+        if !reference.is_on(&seen) || is_bound || is_by_user {
             return Ok(());
         }
         match write(writer, volumes, &seen, &patch).await {
-            Err(Said::Conflict(_)) => {}
+            Err(ApiError::Conflict(_)) => {}
             written => return written,
         }
         tokio::time::sleep(backoff.next(None)).await;
@@ -156,25 +159,25 @@ async fn clear_claim_ref(
     }
 }
 
-/// Merges something into a volume as it was seen.
+/// Patches a volume at the resource version that was read.
 async fn write(
     writer: &ApiWriter,
     volumes: &Api<DynamicObject>,
     seen: &DynamicObject,
     patch: &Value,
-) -> Result<(), Said> {
+) -> Result<(), ApiError> {
     let mut patch = patch.clone();
     patch["metadata"]["resourceVersion"] = json!(seen.metadata.resource_version);
     let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
     let name = seen.metadata.name.as_deref().unwrap_or_default();
-    writer.ask(|| volumes.patch(name, &params, &patch)).await.map(drop)
+    writer.request(|| volumes.patch(name, &params, &patch)).await.map(drop)
 }
 
 async fn get(
     writer: &ApiWriter,
     volumes: &Api<DynamicObject>,
     seen: &DynamicObject,
-) -> Result<DynamicObject, Said> {
+) -> Result<DynamicObject, ApiError> {
     let name = seen.metadata.name.as_deref().unwrap_or_default();
-    writer.ask(|| volumes.get(name)).await
+    writer.request(|| volumes.get(name)).await
 }

@@ -1,8 +1,8 @@
-//! Volumes: a claim that has one ties its pods to where that is; one that waits for its first pod is made where the pod
-//! goes; any other is waited for.
+//! PersistentVolumeClaims (PVCs) as node requirements: a bound claim restricts its pods to nodes that reach its volume;
+//! an unbound claim with `WaitForFirstConsumer` is provisioned where its pod goes; for any other claim the pod waits.
 //!
-//! Deliberately not here: which claims are given volumes that somebody made by hand (`by_hand`), and how many volumes a
-//! node can attach (`attach`).
+//! Deliberately not here: which claims get static volumes (`static_volumes`), and how many volumes a node can attach
+//! (`attach_limits`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use serde_json::Value;
 
 use crate::constraints::cluster_view::namespace;
 use crate::constraints::pod_constraints::PodConstraints;
-use crate::constraints::volumes::static_volumes::StaticVolumes;
+use crate::constraints::volumes::lister::VolumeLister;
 use crate::constraints::volumes::volume::ClaimRequirements;
 use crate::objects::pod::Pod;
 
-/// Where a claim that waits for its first pod is to be made.
+/// On claims with `WaitForFirstConsumer`: the node for which the volume is to be provisioned.
 pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-/// On claims that have their volume for good.
+/// On claims whose binding to their volume is complete.
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
-/// Where claims named their class before there was a field for it.
+/// The storage class of a claim, before there was a field for it.
 pub(crate) const BETA_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-/// The provisioner of classes whose volumes are made by hand.
+/// The provisioner of storage classes with static volumes only.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
-/// Labels of volumes that say where they are, and what nodes call the same.
+/// Topology labels of volumes, and the node label that each corresponds to.
 pub(crate) const TOPOLOGY_LABELS: [(&str, &str); 4] = [
     ("topology.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("topology.kubernetes.io/region", "topology.kubernetes.io/region"),
@@ -37,37 +37,20 @@ pub(crate) const TOPOLOGY_LABELS: [(&str, &str); 4] = [
 /// Between several values of such a label.
 pub(crate) const VALUE_SEPARATOR: &str = "__";
 
-/// Claims, volumes and classes, as they were last seen.
-pub(crate) trait VolumeLister {
-    fn claim(&self, namespace: &str, name: &str) -> Option<&DynamicObject>;
-    fn volume(&self, name: &str) -> Option<&DynamicObject>;
-    fn class(&self, name: &str) -> Option<&DynamicObject>;
-    /// The names of nodes by what their label calls them.
-    fn nodes_with_hostname(&self, hostname: &str) -> Vec<Arc<str>>;
-    /// A pod of another gang that is somewhere and uses a claim.
-    fn user(&self, namespace: &str, claim: &str) -> Option<String>;
-    /// The volume that is kept for a claim which does not have it yet.
-    fn kept_for(&self, claim: &DynamicObject) -> Option<&str>;
-    /// Volumes that could be had.
-    fn static_volumes(&self) -> StaticVolumes<'_>;
-    /// Whether nodes attach only so many volumes of a driver.
-    fn has_attach_limit(&self, driver: &str) -> bool;
-}
-
-/// What becomes of a claim.
+/// The binding state of a claim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ClaimState<'a> {
-    /// It has this volume.
+    /// It is bound to this volume.
     Bound(&'a str),
-    /// This volume is kept for it, and it will have it in a moment.
+    /// The claim ref of this volume names it; the PersistentVolume controller completes the binding.
     Prebound(&'a str),
-    /// It is made where its first pod goes.
+    /// It is unbound, and provisioned or bound where its first pod goes; with its storage class.
     WaitForFirstConsumer(&'a DynamicObject),
-    /// Somebody else gives it a volume.
+    /// It is unbound, and is bound without regard to its pods.
     Pending,
 }
 
-/// Where a claim stands.
+/// The binding state of a claim.
 pub(crate) fn claim_state<'a>(
     claim: &'a DynamicObject,
     lister: &'a impl VolumeLister,
@@ -91,7 +74,7 @@ pub(crate) fn claim_state<'a>(
     }
 }
 
-/// The class of a claim.
+/// The storage class of a claim.
 pub(crate) fn class_of<'a>(
     claim: &DynamicObject,
     lister: &'a impl VolumeLister,
@@ -101,14 +84,14 @@ pub(crate) fn class_of<'a>(
     class.and_then(|class| lister.class(class))
 }
 
-/// Whether volumes of a class are made by hand.
+/// Whether a storage class has static volumes only (`no-provisioner`).
 pub(crate) fn is_static(class: &DynamicObject) -> bool {
     text(&class.data, "/provisioner") == Some(NO_PROVISIONER)
 }
 
-/// Ties a pod to where its volumes are or may be made.
+/// Restricts a pod to nodes that reach its volumes, or where they may be provisioned; or has it wait.
 pub(crate) fn require_volumes(
-    &pod: &Pod,
+    pod: &Pod,
     others: &[&Pod],
     lister: &impl VolumeLister,
     resolved: &mut PodConstraints,
@@ -127,7 +110,7 @@ pub(crate) fn require_volumes(
             let other = other.and_then(|other| other.metadata.name.clone());
             if let Some(other) = other.or_else(|| lister.user(here, &name)) {
                 resolved.wait_because(format!(
-                    "volume claim {name} is for one pod only, and {other} uses it"
+                    "volume claim {name} is ReadWriteOncePod, and {other} uses it"
                 ));
             }
         }
@@ -152,7 +135,7 @@ pub(crate) fn require_volumes(
     }
 }
 
-/// The claims a pod uses.
+/// The PersistentVolumeClaims a pod uses, by name.
 pub(crate) fn claims(pod: &Pod) -> Vec<String> {
     pod.spec.claims(pod.metadata.name.as_deref().unwrap_or_default())
 }
@@ -162,7 +145,7 @@ fn is_read_write_once_pod(claim: &DynamicObject) -> bool {
     modes.is_some_and(|modes| modes.iter().any(|mode| mode == "ReadWriteOncePod"))
 }
 
-/// Only nodes that reach a volume will do.
+/// Requires a node that reaches a volume.
 pub(crate) fn require_reachable(
     volume: &DynamicObject,
     lister: &impl VolumeLister,
@@ -184,7 +167,8 @@ pub(crate) fn require_reachable(
     }
 }
 
-/// Only nodes where a class may make volumes will do; and only the one where it was told to, if it was.
+/// Requires a node where the storage class may provision volumes, and the selected node if the claim has one. A claim
+/// of a static class is recorded for `static_volumes`.
 fn require_provisionable(
     name: &str,
     claim: &DynamicObject,
@@ -198,7 +182,7 @@ fn require_provisionable(
             Some(requirements) => {
                 drop(resolved.static_claims.insert(format!("{namespace}/{name}"), requirements))
             }
-            None => resolved.wait_because(format!("volume claim {name} cannot be understood")),
+            None => resolved.wait_because(format!("volume claim {name} is invalid")),
         }
         return;
     }
@@ -212,7 +196,7 @@ fn require_provisionable(
     }
 }
 
-/// Terms of a node selector, read as a pod's own would be.
+/// Terms of a node selector, read as those of a pod's node affinity.
 pub(crate) fn terms(selector: &Value) -> Result<Vec<Term>, String> {
     let required: NodeSelector =
         serde_json::from_value(selector.clone()).map_err(|why| why.to_string())?;
@@ -233,7 +217,8 @@ fn allowed_term(term: &Value) -> Term {
     expressions.into_iter().flatten().map(one).collect()
 }
 
-/// The planner knows nodes by their names, and volumes by what a label says, which may be another.
+/// Replaces hostname labels by node names: the planner identifies nodes by name, volumes by the hostname label, which
+/// may differ.
 fn with_node_names(term: &Term, lister: &impl VolumeLister) -> Term {
     let names = |values: &[Arc<str>]| {
         let named = |value: &Arc<str>| {
@@ -335,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_tie_pods_to_where_their_volumes_are() {
+    fn claims_restrict_pods_to_nodes_that_reach_their_volumes() {
         let lister = lister();
         for (claim, expected) in [
             ("has", "zone In([1, 2])"),
@@ -351,7 +336,7 @@ mod tests {
             ("one", ""),
             ("hand", ""),
             ("kept", "kubernetes.io/hostname In([a])"),
-            ("odd", "waits: volume claim odd cannot be understood"),
+            ("odd", "waits: volume claim odd is invalid"),
         ] {
             assert_eq!(outcome(claim, &[], &lister), expected, "{claim}");
         }
@@ -361,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_for_one_pod_is_used_by_one() {
+    fn a_read_write_once_pod_claim_is_used_by_one_pod() {
         let mut lister = lister();
         let mut other = pod("one");
         other.metadata.name = Some("sibling".to_owned());

@@ -1,4 +1,4 @@
-//! All volumes there are, taken apart once each time they change, and who gets which.
+//! Index of all PersistentVolumes, parsed once per change, and the matching of claims to volumes.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use kube::api::DynamicObject;
 use muster_core::topology::HOSTNAME;
 
-use crate::cache::store::Moved;
+use crate::cache::store::ObjectChange;
 use crate::constraints::volumes::volume::{ClaimRequirements, PersistentVolume};
 use crate::objects::node::Node;
 
-/// Volumes by name, and by what they are looked for by.
+/// Volumes by name, storage class, hostname and claim.
 #[derive(Debug, Default)]
 pub(crate) struct VolumeIndex {
     all: BTreeMap<Arc<str>, PersistentVolume>,
@@ -21,8 +21,8 @@ pub(crate) struct VolumeIndex {
 }
 
 impl VolumeIndex {
-    /// Takes a change in, and says on which nodes volumes are others now, as their labels call them.
-    pub(crate) fn update(&mut self, moved: &Moved<DynamicObject>) -> BTreeSet<Arc<str>> {
+    /// Applies a change. Returns the hostname labels of nodes whose node-local volumes changed.
+    pub(crate) fn update(&mut self, moved: &ObjectChange<DynamicObject>) -> BTreeSet<Arc<str>> {
         let is = moved.is.as_deref().and_then(PersistentVolume::read);
         let was = self.all.remove(&moved.key);
         if was == is {
@@ -63,7 +63,7 @@ impl VolumeIndex {
         self.all.get(name)
     }
 
-    /// Volumes that are what a claim asks for, whoever has them.
+    /// Volumes that meet a claim's requirements, also those that other claims have.
     pub(crate) fn matching<'a>(
         &'a self,
         requirements: &'a ClaimRequirements,
@@ -72,13 +72,13 @@ impl VolumeIndex {
             .filter(|(_, volume)| volume.matches(requirements))
     }
 
-    /// The volume that is kept for a claim.
+    /// The volume whose claim ref names a claim.
     pub(crate) fn claimed_by(&self, claim: &str, uid: Option<&str>) -> Option<&Arc<str>> {
         let mine = self.named(self.by_claim.get(claim));
         mine.into_iter().find(|(_, volume)| volume.is_claimed_by(claim, uid)).map(|(name, _)| name)
     }
 
-    /// Volumes that only this node reaches.
+    /// Node-local volumes of this node.
     pub(crate) fn node_local(
         &self,
         node: &Node,
@@ -86,23 +86,23 @@ impl VolumeIndex {
         self.named(self.by_only_hostname.get(hostname(node)))
     }
 
-    /// Whether two claims could ever want the same volume.
+    /// Whether some volume meets the requirements of both claims.
     pub(crate) fn overlap(&self, one: &ClaimRequirements, other: &ClaimRequirements) -> bool {
         self.matching(one).any(|(_, volume)| volume.matches(other))
     }
 
-    /// Whether a volume is kept for a claim of this name.
+    /// Whether the claim ref of some volume names a claim of this name.
     pub(crate) fn is_any_claimed_by(&self, claim: &str) -> bool {
         self.by_claim.contains_key(claim)
     }
 
-    /// Whether some volumes are only on this node.
+    /// Whether this node has node-local volumes.
     pub(crate) fn has_node_local_volumes(&self, node: &Node) -> bool {
         self.by_only_hostname.contains_key(hostname(node))
     }
 }
 
-/// Lists a name under a key, or takes it out; nothing is kept of keys without names.
+/// Lists a name under a key, or removes it; keys without names are dropped.
 fn list<K: Ord>(
     lists: &mut BTreeMap<K, BTreeSet<Arc<str>>>,
     key: K,
@@ -119,14 +119,15 @@ fn list<K: Ord>(
     }
 }
 
-/// What a node's label calls it.
+/// A node's hostname label, or its name where it has none.
 pub(crate) fn hostname(node: &Node) -> &str {
     let label = node.metadata.labels.as_ref().and_then(|labels| labels.get(HOSTNAME));
     label.map(String::as_str).or(node.metadata.name.as_deref()).unwrap_or_default()
 }
 
-/// Gives each claim a volume of its own out of those that will do for it, the smallest first to the smallest claim, as far
-/// as there are enough; nobody goes without who could have one if others took another.
+/// Matches each claim with a volume of its own out of its candidates, in order of claims and candidates (smallest
+/// first), as far as there are enough: a maximum bipartite matching, so no claim goes without a volume that it could
+/// have if others took another.
 pub(crate) fn match_volumes(wanted: &[Vec<Arc<str>>]) -> Vec<Option<Arc<str>>> {
     let mut taken_by: BTreeMap<Arc<str>, usize> = BTreeMap::new();
     for at in 0..wanted.len() {
@@ -139,7 +140,7 @@ pub(crate) fn match_volumes(wanted: &[Vec<Arc<str>>]) -> Vec<Option<Arc<str>>> {
     matched
 }
 
-/// Finds a volume for one of them, if need be by having another take the next that will do.
+/// Finds a volume for one claim, if need be along an augmenting path: another claim takes its next candidate.
 fn augment(
     at: usize,
     wanted: &[Vec<Arc<str>>],
@@ -164,7 +165,7 @@ mod tests {
     use crate::constraints::volumes::index::*;
 
     #[test]
-    fn every_claim_has_a_volume_of_its_own_as_far_as_there_are_enough() {
+    fn every_claim_gets_its_own_volume_as_far_as_there_are_enough() {
         for (wanted, expected) in [
             ("a b|a b", "a b"),
             ("a b|a", "b a"),

@@ -1,4 +1,4 @@
-//! Volumes as the host has seen them, for a gang.
+//! Access to claims, PersistentVolumes and storage classes: from the cache for a gang, and from fixtures in tests.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,22 +9,38 @@ use muster_core::topology::HOSTNAME;
 use crate::cache::kinds::KindRole;
 use crate::constraints::cluster_view::namespace;
 use crate::constraints::volumes::claims;
-use crate::constraints::volumes::claims::VolumeLister;
 use crate::constraints::volumes::static_volumes::StaticVolumes;
 use crate::constraints::volumes::volume::ClaimRequirements;
 use crate::host::Host;
 use crate::objects::node::Node;
 use crate::objects::pod::Pod;
 
-/// Volumes as the host has seen them, for a gang.
+/// Claims, volumes and storage classes as last observed.
+pub(crate) trait VolumeLister {
+    fn claim(&self, namespace: &str, name: &str) -> Option<&DynamicObject>;
+    fn volume(&self, name: &str) -> Option<&DynamicObject>;
+    fn class(&self, name: &str) -> Option<&DynamicObject>;
+    /// The names of nodes with this hostname label.
+    fn nodes_with_hostname(&self, hostname: &str) -> Vec<Arc<str>>;
+    /// A placed pod outside the gang that uses a claim.
+    fn user(&self, namespace: &str, claim: &str) -> Option<String>;
+    /// The volume whose claim ref names an unbound claim, if it meets the claim's requirements.
+    fn kept_for(&self, claim: &DynamicObject) -> Option<&str>;
+    /// Static volumes, and what other gangs want or were promised of them.
+    fn static_volumes(&self) -> StaticVolumes<'_>;
+    /// Whether some node limits how many volumes of a CSI driver it attaches.
+    fn has_attach_limit(&self, driver: &str) -> bool;
+}
+
+/// Volumes from the host's cache, for a gang.
 pub(crate) struct CachedVolumes<'a> {
     pub(crate) host: &'a Host,
     pub(crate) gang: &'a str,
 }
 
 impl CachedVolumes<'_> {
-    fn object(&self, interest: KindRole, key: &str) -> Option<&DynamicObject> {
-        let objects = self.host.cache.others.get(&self.host.sources.of(interest)?)?;
+    fn object(&self, kind_role: KindRole, key: &str) -> Option<&DynamicObject> {
+        let objects = self.host.cache.others.get(&self.host.sources.of(kind_role)?)?;
         objects.get(key).map(|object| &**object)
     }
 }
@@ -61,17 +77,17 @@ impl VolumeLister for CachedVolumes<'_> {
         let key = format!("{namespace}/{}", meta.name.as_deref().unwrap_or_default());
         let volumes = &self.host.constraints.volumes;
         let volume = volumes.claimed_by(&key, meta.uid.as_deref())?;
-        // One that is not what the claim asks for is never given to it.
+        // The controller never binds a claim to a volume that does not meet its requirements.
         let suits = volumes.get(volume)?.matches(&ClaimRequirements::of(claim)?);
         suits.then_some(volume)
     }
     fn static_volumes(&self) -> StaticVolumes<'_> {
-        let Host { constraints: constraints, gangs: gangs, .. } = self.host;
+        let Host { constraints, gangs, .. } = self.host;
         let (mut requirements, mut promised) = (BTreeSet::new(), BTreeSet::new());
         let others = constraints.gangs_with_volumes.iter().filter(|name| ***name != *self.gang);
         for (name, record) in others.filter_map(|name| Some((name, gangs.get(name)?))) {
             for resolved in record.pod_constraints.values() {
-                // Who has a volume already is in nobody's way.
+                // A claim that has a volume already does not compete.
                 let wants = resolved
                     .static_claims
                     .iter()
@@ -94,39 +110,43 @@ impl VolumeLister for CachedVolumes<'_> {
     }
 }
 
-/// What tests put on the shelves.
+/// Volumes for tests.
 #[cfg(test)]
 pub(crate) mod fixtures {
     use std::collections::BTreeMap;
 
-    use crate::cache::store::Moved;
+    use crate::cache::store::ObjectChange;
     use crate::constraints::volumes::index::VolumeIndex;
     use crate::constraints::volumes::lister::*;
 
     #[derive(Default)]
-    pub(crate) struct CachedVolumes {
+    pub(crate) struct FakeVolumes {
         pub(crate) claims: BTreeMap<String, DynamicObject>,
         pub(crate) volumes: BTreeMap<String, DynamicObject>,
         pub(crate) classes: BTreeMap<String, DynamicObject>,
         pub(crate) used: bool,
-        /// Volumes that are kept for claims.
+        /// Volumes whose claim ref names these claims.
         pub(crate) kept: BTreeMap<String, String>,
-        pub(crate) volumes: VolumeIndex,
-        /// What claims of others ask for.
+        pub(crate) index: VolumeIndex,
+        /// The requirements of other gangs' claims.
         pub(crate) others: Vec<ClaimRequirements>,
         pub(crate) limited: BTreeSet<String>,
     }
 
-    impl CachedVolumes {
-        /// Puts a volume where it is seen.
+    impl FakeVolumes {
+        /// Adds a volume under a name.
         pub(crate) fn add_volume(&mut self, name: &str, mut volume: DynamicObject) {
             volume.metadata.name = Some(name.to_owned());
             self.volumes.insert(name.to_owned(), volume.clone());
-            self.volumes.take(&Moved { key: name.into(), was: None, is: Some(Arc::new(volume)) });
+            self.index.update(&ObjectChange {
+                key: name.into(),
+                was: None,
+                is: Some(Arc::new(volume)),
+            });
         }
     }
 
-    impl VolumeLister for CachedVolumes {
+    impl VolumeLister for FakeVolumes {
         fn claim(&self, _: &str, name: &str) -> Option<&DynamicObject> {
             self.claims.get(name)
         }
@@ -147,7 +167,7 @@ pub(crate) mod fixtures {
         }
         fn static_volumes(&self) -> StaticVolumes<'_> {
             let others = self.others.iter().collect();
-            StaticVolumes { volumes: &self.volumes, others, promised: BTreeSet::new() }
+            StaticVolumes { volumes: &self.index, others, promised: BTreeSet::new() }
         }
         fn has_attach_limit(&self, driver: &str) -> bool {
             self.limited.contains(driver)

@@ -1,8 +1,8 @@
-//! What a node has of tokens of which nodes do not have the same amount: volumes that were made on it, and how many more it
-//! can attach.
+//! The amount on each node of tokens that differ between nodes: free static volumes, and attachments up to the attach
+//! limit.
 //!
-//! Whoever holds a token is counted by the World. So a node has what is free and what those have who hold the token; what
-//! others have is gone from it.
+//! The World counts the members that hold a token. So a node has what is free plus what token holders have; what pods
+//! without the token have is subtracted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,43 +19,43 @@ use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::node::Node;
 
-/// Who has which volume, and who was promised one, of those that have seats.
+/// Which claims of placed gangs were promised which volumes, and which are counted by tokens.
 struct VolumeAssignments<'a> {
     /// The claim that a volume was promised to.
     promised: BTreeMap<&'a str, &'a str>,
-    /// The gang of a claim that is counted by tokens, and what it asks for.
+    /// The gang of a claim that is counted by tokens, and its requirements.
     holders: BTreeMap<&'a str, (&'a Arc<str>, &'a ClaimRequirements)>,
 }
 
-/// What is attached to a node by one driver, by claims. Of gangs that are about to start it may not be known which member
-/// comes: then it is counted.
+/// What is attached to a node by one CSI driver, by claims. Of gangs that are about to start it may not be known which
+/// member comes to the node: then attachments are counted instead.
 #[derive(Default)]
 struct AttachedOnNode {
-    /// Volumes of others, and those that members share.
+    /// Volumes of pods without the token, and those that members share.
     claims: BTreeSet<String>,
-    /// Volumes that members have for themselves and have taken as tokens.
+    /// Volumes of single members that hold tokens for them.
     held: BTreeSet<String>,
     held_by_unknown: u64,
-    /// The same of gangs that were placed when nobody counted.
+    /// The same for gangs that were placed without tokens for them.
     untracked_by_unknown: u64,
 }
 
 impl AttachedOnNode {
-    /// All of it, with these.
+    /// The number of all attachments, with these.
     fn total_with(mut self, more: BTreeSet<String>) -> u64 {
         self.claims.extend(self.held);
         self.claims.extend(more);
         self.claims.len() as u64 + self.held_by_unknown + self.untracked_by_unknown
     }
 
-    /// What nobody has taken as a token.
+    /// The number of attachments without tokens.
     fn without_tokens(&self) -> u64 {
         self.claims.difference(&self.held).count() as u64 + self.untracked_by_unknown
     }
 }
 
 impl Host {
-    /// What a node has of each token.
+    /// The amount of each token on a node.
     pub(crate) fn node_tokens(&self, name: &Key, node: &Node) -> NamedAmounts {
         let mut amounts = self.constraints.on_every_node();
         let mut assignments = None;
@@ -87,7 +87,7 @@ impl Host {
         amounts
     }
 
-    /// Gangs that have seats and volumes that are looked for or counted.
+    /// Placed gangs with volumes that are to be found or counted.
     fn seated_with_volumes(&self) -> impl Iterator<Item = (&Arc<str>, &GangRecord)> {
         let all = self
             .constraints
@@ -142,7 +142,7 @@ impl Host {
         volumes.filter(counts).count() as u64
     }
 
-    /// What is attached to a node by a driver, but for what members of one gang attach.
+    /// What is attached to a node by a CSI driver, except by members of one gang.
     fn attached_on(
         &self,
         name: &str,
@@ -187,8 +187,8 @@ impl Host {
         there
     }
 
-    /// What members of a role that have so many seats on a node attach there for themselves, and how much more those do of
-    /// whom it is not known which of them come. What they share is added to the rest.
+    /// What members of a role with so many seats on a node attach there for themselves: by claims, and a number for
+    /// members of which it is not known which come. Volumes that they share are added to `shared`.
     fn attached_by(
         &self,
         record: &GangRecord,
@@ -228,7 +228,7 @@ impl Host {
         (there.iter().flat_map(|one| one.own.iter().cloned()).collect(), by_unknown)
     }
 
-    /// Volumes of a driver that members of a gang share.
+    /// Volumes of a CSI driver that members of a gang share.
     fn shared_by(&self, gang: &str, driver: &str) -> BTreeSet<String> {
         let resolved =
             self.gangs.get(gang).into_iter().flat_map(|record| record.pod_constraints.values());
@@ -237,8 +237,8 @@ impl Host {
         attached_volumes.flat_map(|one| one.shared.iter().cloned()).collect()
     }
 
-    /// Nodes and pools are told anew when there are other tokens than before, and nodes that have volumes or attach only so
-    /// many when others have seats than before.
+    /// Computes the tokens of all nodes and pools again when the set of tokens changed, and those of nodes with static
+    /// volumes or attach limits when other gangs have seats than before.
     pub(crate) fn refresh_node_tokens(&mut self) {
         let seated = self.seated_with_volumes().map(|(name, _)| name.clone()).collect();
         let changed =
@@ -246,7 +246,7 @@ impl Host {
         let changed = std::mem::take(&mut self.constraints.recount_nodes) | changed;
         let everywhere = self.constraints.tokens.take_changed();
         if everywhere {
-            self.tell_pools();
+            self.apply_pools();
         } else if !changed {
             return;
         }
@@ -260,8 +260,8 @@ impl Host {
         nodes.iter().for_each(|node| self.reconcile_node(node));
     }
 
-    /// Whether nodes have what a gang that is to be admitted needs of their volumes: others may have been given seats a
-    /// moment ago. If not the planner is told.
+    /// Whether nodes still have the volume tokens for a gang that is to be admitted: other gangs may have got seats a
+    /// moment ago. If not, the World has the new amounts, and the planner decides again.
     pub(crate) fn volumes_still_available(&mut self, name: &str, nodes: &[Key]) -> bool {
         if !self.constraints.gangs_with_volumes.contains(name) {
             return true;

@@ -1,16 +1,17 @@
-//! Volumes that somebody has made by hand for claims that wait for their first pod, such as disks of a node.
+//! Static PersistentVolumes for claims with `WaitForFirstConsumer`, such as local disks of a node.
 //!
-//! Where only one node reaches each of them they are tokens, of which a node has as many as it has such volumes, and the
-//! planner counts them with everything else. Which claim gets which is settled when the gang has its seats (`choose`).
-//! Where several nodes reach one it cannot be counted by nodes, and a claim that several members use is no member's own:
-//! then each claim is dealt its volume before the gang is placed. That is stricter than need be.
+//! Node-local volumes, which only one node reaches, are tokens: a node has as many as it has such volumes, and the
+//! planner counts them with everything else. Which claim gets which volume is decided when the gang has its seats
+//! (`binding`). A volume that several nodes reach cannot be counted by node, and a claim that several members use
+//! belongs to no single member: then each claim is assigned its volume before the gang is placed. That is stricter than
+//! necessary.
 //!
-//! Claims that ask for different things may want the same volumes. A token is all volumes that are right for one of these
-//! things. A claim takes one of each token whose volumes it could have, but for those that ask for more than it does. If no
-//! token is taken more often than there is of it, everybody can be given a volume: look at the tokens from the least
-//! demanding one on, and keep those that have no volume in common with one that was kept. Each claim is counted in one that
-//! was kept, since the token that its own had to make room for asks for no more; and so there are no more claims than
-//! volumes. The same holds for any part of the claims, which is what it takes (Hall).
+//! Claims with different requirements may compete for the same volumes. A token stands for all volumes that match one
+//! set of requirements. A claim takes one of each token whose volumes it could have, except tokens with stricter
+//! requirements than its own. If no token is taken more often than a node has of it, every claim can get a volume: go
+//! through the tokens from the least strict one on, and keep those that have no volume in common with one already kept.
+//! Each claim is counted in a kept token, since the token that displaced its own is no stricter; and so there are no
+//! more claims than volumes. The same holds for any subset of the claims, which is the condition of Hall's theorem.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,24 +19,23 @@ use std::sync::Arc;
 use crate::constraints::cluster_view::{ClusterView, Member, namespace, node_matches};
 use crate::constraints::pod_constraints::PodConstraints;
 use crate::constraints::tokens::TokenKind;
-use crate::constraints::volumes::claims::{
-    VolumeLister, claims, class_of, is_static, require_reachable,
-};
+use crate::constraints::volumes::claims::{claims, class_of, is_static, require_reachable};
 use crate::constraints::volumes::index::{VolumeIndex, match_volumes};
+use crate::constraints::volumes::lister::VolumeLister;
 use crate::constraints::volumes::volume::{ClaimRequirements, PersistentVolume};
 
-/// Who wants volumes, and what is not to be had.
+/// Volumes, and what other gangs want or were promised of them.
 #[derive(Debug)]
 pub(crate) struct StaticVolumes<'a> {
     pub(crate) volumes: &'a VolumeIndex,
-    /// What claims of others ask for that are counted by tokens.
+    /// The requirements of other gangs' claims that are counted by tokens.
     pub(crate) others: BTreeSet<&'a ClaimRequirements>,
-    /// Volumes that were promised to others.
+    /// Volumes that were promised to other gangs.
     pub(crate) promised: BTreeSet<&'a str>,
 }
 
 impl StaticVolumes<'_> {
-    /// Whether a claim could be given a volume now.
+    /// Whether a volume is free for a claim now.
     pub(crate) fn is_free(&self, name: &str, volume: &PersistentVolume) -> bool {
         volume.is_available && volume.claim_ref.is_none() && !self.promised.contains(name)
     }
@@ -47,16 +47,16 @@ impl StaticVolumes<'_> {
         self.volumes.matching(requirements).filter(|(name, volume)| self.is_free(name, volume))
     }
 
-    /// Whether a claim counts among those that want what another asks for.
+    /// Whether a claim with requirements `own` takes the token of the requirements `other`.
     fn counts(&self, own: &ClaimRequirements, other: &ClaimRequirements) -> bool {
         own == other || (!other.is_stricter_than(own) && self.volumes.overlap(own, other))
     }
 }
 
-/// What claims of a gang that want a volume made by hand ask for, and which members use them.
+/// The requirements of a gang's claims that need a static volume, and the members that use each claim.
 type WantedVolumes = BTreeMap<String, (ClaimRequirements, Vec<usize>)>;
 
-/// Sees to it that members go where their claims can be given volumes.
+/// Has members go where their claims can get static volumes.
 pub(crate) fn require_static_volumes(
     gang: &[Member<'_>],
     cluster: &ClusterView<'_>,
@@ -75,7 +75,7 @@ pub(crate) fn require_static_volumes(
         return;
     }
     let static_volumes = lister.static_volumes();
-    // Most claims of a gang ask for the same.
+    // Most claims of a gang have the same requirements.
     let mut node_local: BTreeMap<ClaimRequirements, bool> = BTreeMap::new();
     let mut is_node_local = |requirements: &ClaimRequirements| {
         let look =
@@ -92,8 +92,8 @@ pub(crate) fn require_static_volumes(
     assign_volumes(&assigned, gang, cluster, (&static_volumes, lister), resolved);
 }
 
-/// What members of a gang hold that was found with its seats, as far as it is known: as many tokens as it was placed by,
-/// whether its claims have their volumes by now or not.
+/// Restores the tokens of a gang that was found already placed after a restart, as far as they are known: as many as it
+/// was placed by, whether its claims are bound by now or not.
 pub(crate) fn restore_static_volumes(
     gang: &[Member<'_>],
     lister: &impl VolumeLister,
@@ -130,7 +130,7 @@ pub(crate) fn restore_static_volumes(
     resolved.iter_mut().for_each(|one| one.wait_reason = None);
 }
 
-/// Counts the claims of each member in every token that they could be in each other's way by.
+/// Counts the claims of each member in every token whose volumes they compete for.
 fn take_tokens(
     counted: &WantedVolumes,
     static_volumes: &StaticVolumes<'_>,
@@ -165,7 +165,7 @@ fn take_tokens(
     }
 }
 
-/// Gives each claim a volume, and puts those who use it where that can be reached.
+/// Assigns each claim a volume, and restricts the members that use it to nodes that reach the volume.
 fn assign_volumes(
     assigned: &WantedVolumes,
     gang: &[Member<'_>],
@@ -186,13 +186,13 @@ fn assign_volumes(
         volumes.into_iter().map(|(name, _)| name.clone()).collect()
     };
     let wanted: Vec<Vec<Arc<str>>> = claims.iter().map(could_have).collect();
-    for ((claim, (requirements, users)), volume) in claims.into_iter().zip(match_volumes(&wanted)) {
+    for ((claim, (requirements, users)), name) in claims.into_iter().zip(match_volumes(&wanted)) {
         for at in users {
-            let volume = volume.as_deref().and_then(|volume| lister.volume(volume));
-            match (volume, &volume) {
-                (Some(volume), Some(volume)) => {
+            let volume = name.as_deref().and_then(|name| lister.volume(name));
+            match (volume, &name) {
+                (Some(volume), Some(name)) => {
                     require_reachable(volume, lister, &mut resolved[*at]);
-                    resolved[*at].assigned_volumes.insert(claim.clone(), volume.clone());
+                    resolved[*at].assigned_volumes.insert(claim.clone(), name.clone());
                 }
                 _ => resolved[*at].wait_because(format!("needs {requirements}, and none is left")),
             }
@@ -210,7 +210,7 @@ mod tests {
     use crate::constraints::volumes::static_volumes::*;
     use crate::constraints::volumes::volume::fixtures::{claim, static_volume};
 
-    /// What members come to, of whom each has these claims: `data=10Gi`.
+    /// The outcome for members with these claims each: `data=10Gi`.
     fn outcome(volumes: &str, others: &str, members: &str) -> String {
         let nodes = [node("a", "1"), node("b", "2")];
         let requirements = |size: &str| {
@@ -251,18 +251,18 @@ mod tests {
     }
 
     #[test]
-    fn members_go_where_their_claims_can_be_given_volumes() {
-        // Volumes, what others ask for, what members do, and what comes of it.
+    fn members_go_where_their_claims_can_get_static_volumes() {
+        // Volumes, requirements of other gangs, claims of members, and the outcome.
         for (volumes, others, members, expected) in [
             ("10Gi on a, 20Gi on b", "", "x=10Gi|y=10Gi", "1 of 10Gi | 1 of 10Gi"),
             ("10Gi on a, 20Gi on b", "", "x=10Gi|y=20Gi", "1 of 10Gi | 1 of 10Gi; 1 of 20Gi"),
             ("10Gi on a, 20Gi on b", "", "x=10Gi y=20Gi", "2 of 10Gi; 1 of 20Gi"),
             ("10Gi on a, 20Gi on b", "5Gi", "x=20Gi", "1 of 5Gi; 1 of 20Gi"),
             ("10Gi on a, 20Gi on b", "30Gi", "x=10Gi", "1 of 10Gi"),
-            // Whoever looks for other labels is in the way only if there are volumes that have both.
+            // Claims for other labels compete only if there are volumes that match both.
             ("9Gi on a/x, 9Gi on a/y", "1Gi/y", "x=1Gi/x", "1 of 1Gi and kind=x"),
             ("10Gi on a", "", "x=20Gi", "1 of 20Gi; waits: needs 20Gi, and there is none"),
-            // What several nodes reach, or several members use, is dealt.
+            // Volumes that several nodes reach, and claims that several members use, are assigned.
             ("10Gi in 1, 20Gi in 2", "", "x=10Gi|y=10Gi", "zone In([1]) | zone In([2])"),
             ("10Gi in 1, 20Gi in 2", "", "x=20Gi|y=10Gi", "zone In([2]) | zone In([1])"),
             ("10Gi in 1, 20Gi", "", "x=10Gi|y=10Gi", "zone In([1]) | "),

@@ -1,7 +1,7 @@
-//! A volume as those see it who look for one, and what a claim asks of its volume.
+//! PersistentVolumes and what a claim requires of one.
 //!
-//! The rules are those of Kubernetes: the same class, enough room, every access mode that is asked for, the same volume
-//! mode, and labels that the claim's selector means.
+//! The matching rules are those of Kubernetes: the same storage class, enough capacity, every requested access mode,
+//! the same volume mode and attributes class, and labels that the claim's selector matches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,10 +20,10 @@ use crate::constraints::volumes::claims::{
 };
 use crate::objects::node::Node;
 
-/// What a volume is if it does not say, and what a claim asks for.
+/// The default volume mode of volumes and claims.
 const FILESYSTEM: &str = "Filesystem";
 
-/// What a claim asks of its volume.
+/// What a claim requires of its volume.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct ClaimRequirements {
     class: String,
@@ -35,7 +35,7 @@ pub(crate) struct ClaimRequirements {
 }
 
 impl ClaimRequirements {
-    /// What a claim asks for; none if that cannot be understood.
+    /// The requirements of a claim; `None` if they are invalid.
     pub(crate) fn of(claim: &DynamicObject) -> Option<Self> {
         let data = &claim.data;
         let selector = data.pointer("/spec/selector").cloned();
@@ -60,7 +60,7 @@ impl ClaimRequirements {
         self.bytes
     }
 
-    /// Whether whatever suits this suits the other too, and they are not the same.
+    /// Whether every volume that matches this matches the other too, and they are not the same.
     pub(crate) fn is_stricter_than(&self, other: &Self) -> bool {
         self != other
             && self.bytes >= other.bytes
@@ -82,16 +82,16 @@ impl fmt::Display for ClaimRequirements {
     }
 }
 
-/// The claim that a volume is kept for.
+/// The claim that a volume's claim ref names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ClaimRef {
     /// `namespace/name`.
     pub(crate) claim: String,
-    /// Whoever keeps a volume for a claim that does not exist yet does not know it.
+    /// Absent where the claim ref was written before the claim existed.
     uid: Option<String>,
 }
 
-/// A volume.
+/// A PersistentVolume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PersistentVolume {
     class: String,
@@ -100,19 +100,19 @@ pub(crate) struct PersistentVolume {
     mode: String,
     attributes: String,
     labels: BTreeMap<String, String>,
-    /// What must hold of nodes that reach it.
+    /// Requirements on nodes that reach it, by its topology labels.
     all: Term,
-    /// Of these one must hold, if there are any.
+    /// Terms of its node affinity, of which one must hold, if there are any.
     any: Option<Vec<Term>>,
-    /// What the label of the only node calls it that reaches this volume.
+    /// The hostname label of the only node that reaches it, if it is node-local.
     pub(crate) only_hostname: Option<Arc<str>>,
     pub(crate) claim_ref: Option<ClaimRef>,
-    /// Whether it can be given to a claim.
+    /// Whether its phase is `Available` and it is not being deleted.
     pub(crate) is_available: bool,
 }
 
 impl PersistentVolume {
-    /// A volume; none if it cannot be understood.
+    /// Reads a volume; `None` if it is invalid.
     pub(crate) fn read(volume: &DynamicObject) -> Option<Self> {
         let data = &volume.data;
         let labels = volume.metadata.labels.clone().unwrap_or_default();
@@ -151,7 +151,7 @@ impl PersistentVolume {
         &self.class
     }
 
-    /// Whether it is what a claim asks for.
+    /// Whether it meets a claim's requirements.
     pub(crate) fn matches(&self, requirements: &ClaimRequirements) -> bool {
         self.class == requirements.class
             && self.mode == requirements.mode
@@ -172,7 +172,7 @@ impl PersistentVolume {
         holds(&self.all) && self.any.as_ref().is_none_or(|any| any.iter().any(holds))
     }
 
-    /// Whether it is kept for this claim, or for one of its name that nobody had seen yet.
+    /// Whether its claim ref names this claim, by UID or, where that is absent, by name.
     pub(crate) fn is_claimed_by(&self, claim: &str, uid: Option<&str>) -> bool {
         self.claim_ref.as_ref().is_some_and(|claim_ref| {
             claim_ref.claim == claim && claim_ref.uid.as_deref().is_none_or(|of| Some(of) == uid)
@@ -180,7 +180,7 @@ impl PersistentVolume {
     }
 }
 
-/// What the label of the only node calls it that some terms allow, if there is only one.
+/// The hostname label of the only node that terms allow, if there is only one.
 fn only_hostname(terms: &[Term]) -> Option<Arc<str>> {
     let one = |term: &Term| {
         let at = |one: &Requirement| match &one.test {
@@ -210,14 +210,14 @@ fn words(data: &Value, pointer: &str) -> BTreeSet<String> {
     all.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Volumes and claims for tests, as short as tests want them.
+/// Volumes and claims for tests, in short notation.
 #[cfg(test)]
 pub(crate) mod fixtures {
     use serde_json::json;
 
     use crate::constraints::volumes::volume::*;
 
-    /// A free volume of a class: `local 10Gi on a`, `local 10Gi in zone-a`, `local 10Gi`.
+    /// An available volume of a class: `local 10Gi on a`, `local 10Gi in zone-a`, `local 10Gi`.
     pub(crate) fn static_volume(text: &str) -> DynamicObject {
         let words: Vec<&str> = text.split_whitespace().collect();
         let mut volume = json!({
@@ -239,7 +239,7 @@ pub(crate) mod fixtures {
         serde_json::from_value(volume).expect("a volume")
     }
 
-    /// A claim on a class, and more of its spec.
+    /// A claim of a class, with more fields of its spec.
     pub(crate) fn claim(class: &str, size: &str, more: &Value) -> DynamicObject {
         let mut spec = json!({
             "storageClassName": class, "accessModes": ["ReadWriteOnce"],
@@ -259,7 +259,7 @@ mod tests {
     use crate::constraints::volumes::volume::*;
 
     #[test]
-    fn a_volume_suits_a_claim_by_class_room_modes_and_labels() {
+    fn a_volume_matches_a_claim_by_class_capacity_modes_and_labels() {
         let mut volume = static_volume("local 10Gi on a");
         volume.metadata.labels = Some([("kind".to_owned(), "nvme".to_owned())].into());
         let volume = PersistentVolume::read(&volume).expect("a volume");
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_is_reached_from_where_it_says() {
+    fn a_volume_is_reachable_from_nodes_of_its_node_affinity() {
         let mut other = node("a-by-name", "1");
         other.metadata.labels.get_or_insert_default().insert(HOSTNAME.to_owned(), "a".to_owned());
         let nodes = [node("a", "1"), other, node("b", "1"), node("c", "2")];
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_for_more_is_narrower() {
+    fn requirements_that_ask_for_more_are_stricter() {
         let requirements = |size: &str, more: Value| {
             ClaimRequirements::of(&claim("local", size, &more)).expect("one")
         };

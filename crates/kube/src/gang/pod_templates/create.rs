@@ -17,9 +17,10 @@ use muster_core::Event;
 use muster_core::gang::Phase;
 use serde_json::{Map, Value, json};
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
 use crate::cache::kinds::KindRole;
-use crate::cache::store::{Key, Moved};
+use crate::cache::store::split_key;
+use crate::cache::store::{Key, ObjectChange};
 use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::features::Feature;
 use crate::gang::identity::GangSource;
@@ -28,7 +29,6 @@ use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::objects::resource::is_true;
 use crate::provision::karpenter::{MANAGED_BY, MUSTER};
-use crate::provision::order_object::parts;
 
 const GANG: &str = "muster.sh/gang";
 const ROLE: &str = "muster.sh/role";
@@ -36,9 +36,9 @@ pub(crate) const INDEX: &str = "muster.sh/index";
 
 impl Host {
     /// Registers a Gang that has templates.
-    pub(crate) fn observe_templates(&mut self, moved: &Moved<DynamicObject>) {
+    pub(crate) fn observe_templates(&mut self, moved: &ObjectChange<DynamicObject>) {
         let Some(gang) = moved.is.as_ref().filter(|gang| has_templates(gang)) else { return };
-        let (namespace, name) = parts(&moved.key);
+        let (namespace, name) = split_key(&moved.key);
         let source = GangSource::Gang { namespace: namespace.into(), name: name.into() };
         if is_over(gang) && self.gangs.get(&moved.key).is_none() {
             return;
@@ -76,7 +76,7 @@ impl Host {
         soon.into_iter().for_each(|pause| self.requeue_in(name, pause));
         let record = self.gangs.get(name).expect("the gang has a record");
         let scheduler = self.config.scheduler_names.first().cloned().unwrap_or_default();
-        let namespace = parts(name).0;
+        let namespace = split_key(name).0;
         let mut templates = Templates::default();
         let missing = members(&gang).filter_map(|member| {
             let key: Key = format!("{namespace}/{}", member.name).into();
@@ -131,7 +131,7 @@ impl Host {
 
     /// Creates one pod.
     fn create_pod(&self, name: &Arc<str>, key: Key, object: Value) {
-        let writer = self.writer.within(parts(name).0);
+        let writer = self.writer.for_namespace(split_key(name).0);
         let (outcomes, gang) = (self.outcomes.clone(), name.clone());
         let pods = self.pods_of(&key);
         tokio::spawn(async move {
@@ -144,10 +144,10 @@ impl Host {
                 }
             };
             match writer.create(&pods, &object).await {
-                Ok(_) | Err(Said::Exists) => {}
+                Ok(_) | Err(ApiError::AlreadyExists) => {}
                 Err(error) => {
                     tracing::warn!(pod = &*key, %error, "not created");
-                    let why = format!("pod {} cannot be created: {error}", parts(&key).1);
+                    let why = format!("pod {} cannot be created: {error}", split_key(&key).1);
                     let _ = outcomes.send(Outcome::PodCreateFailed { gang, pod: key, why });
                 }
             }
@@ -197,7 +197,7 @@ impl Host {
     fn delete_members(&mut self, name: &Arc<str>) {
         let Some(record) = self.gangs.get(name) else { return };
         let live = |key: &&Key| {
-            self.cache.pods.get(key).is_some_and(|pod| !pod.is_over() && !pod.is_leaving())
+            self.cache.pods.get(key).is_some_and(|pod| !pod.is_finished() && !pod.is_terminating())
         };
         let left: Vec<Key> = record.pods.iter().filter(live).cloned().collect();
         let known = self.world.gang_named(name).is_some();
@@ -209,7 +209,7 @@ impl Host {
 
     fn pods_of(&self, key: &Key) -> Api<DynamicObject> {
         let kind = kube::api::ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&());
-        Api::namespaced_with(self.writer.client.clone(), parts(key).0, &kind)
+        Api::namespaced_with(self.writer.client.clone(), split_key(key).0, &kind)
     }
 
     /// Whether a member of a gang has failed.
@@ -224,8 +224,8 @@ impl Host {
     /// work.
     pub(crate) fn is_to_be_replaced(&self, record: &GangRecord, key: &Key, pod: &Pod) -> bool {
         let is_deleted =
-            pod.is_leaving() || record.deleting_pods.contains(key) || was_disrupted(pod);
-        is_deleted && pod.is_over() && self.template_gang(record).is_some()
+            pod.is_terminating() || record.deleting_pods.contains(key) || was_disrupted(pod);
+        is_deleted && pod.is_finished() && self.template_gang(record).is_some()
     }
 
     /// Whether a gang that has no pods now will have its members recreated.
@@ -244,7 +244,7 @@ impl Host {
     fn delete_disrupted_pods(&mut self, name: &Arc<str>) {
         let Some(record) = self.gangs.get(name) else { return };
         let is_left = |key: &&Key| {
-            let pod = self.cache.pods.get(key).filter(|pod| !pod.is_leaving());
+            let pod = self.cache.pods.get(key).filter(|pod| !pod.is_terminating());
             pod.is_some_and(|pod| pod.status.phase == "Failed" && was_disrupted(pod))
         };
         let left: Vec<Key> = record.pods.iter().filter(is_left).cloned().collect();
@@ -254,7 +254,7 @@ impl Host {
     /// Deletes members that a Gang no longer has: its `max` was lowered, or a role removed.
     fn delete_surplus_pods(&mut self, name: &Arc<str>, gang: &DynamicObject) {
         let Some(record) = self.gangs.get(name) else { return };
-        let namespace = parts(name).0;
+        let namespace = split_key(name).0;
         let wanted: BTreeSet<String> =
             members(gang).map(|member| format!("{namespace}/{}", member.name)).collect();
         let is_of_gang = |pod: &Pod| {
@@ -262,7 +262,8 @@ impl Host {
             owners.any(|owner| gang.metadata.uid.as_deref() == Some(&*owner.uid))
         };
         let is_surplus = |key: &&Key| {
-            let pod = self.cache.pods.get(key).filter(|pod| !pod.is_over() && !pod.is_leaving());
+            let pod =
+                self.cache.pods.get(key).filter(|pod| !pod.is_finished() && !pod.is_terminating());
             pod.is_some_and(|pod| is_of_gang(pod)) && !wanted.contains(&***key)
         };
         let surplus: Vec<Key> = record.pods.iter().filter(is_surplus).cloned().collect();
@@ -277,14 +278,14 @@ impl Host {
         if !record.deleting_pods.insert(key.clone()) {
             return;
         }
-        let writer = self.writer.within(parts(key).0);
+        let writer = self.writer.for_namespace(split_key(key).0);
         let (outcomes, pods) = (self.outcomes.clone(), self.pods_of(key));
         let (gang, pod) = (name.clone(), key.clone());
         tokio::spawn(async move {
             let same_pod = Preconditions { uid: uid.clone(), resource_version: None };
             let how = DeleteParams { preconditions: Some(same_pod), ..DeleteParams::default() };
-            match writer.delete(&pods, parts(&pod).1, &how).await {
-                Ok(()) | Err(Said::Gone | Said::Conflict(_) | Said::NotLeader) => {}
+            match writer.delete(&pods, split_key(&pod).1, &how).await {
+                Ok(()) | Err(ApiError::NotFound | ApiError::Conflict(_) | ApiError::NotLeader) => {}
                 Err(error) => {
                     tracing::warn!(pod = &*pod, %error, "not deleted");
                     tokio::time::sleep(RETRY_PAUSE).await;

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::cache::store::split_key;
+use crate::config::Config;
 use crate::host::Host;
-use crate::provision::order_object::parts;
-use crate::run::Config;
 
 /// How often gangs that were left out are tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ impl Host {
     /// Why one more gang of a namespace is not planned now, if the limit is reached. Counts the gang otherwise.
     pub(crate) fn over_gang_limit(&mut self, name: &Arc<str>) -> Option<String> {
         let most = self.config.max_gangs_per_namespace;
-        let namespace = parts(name).0;
+        let namespace = split_key(name).0;
         let planned = self.planned_in(namespace);
         if *planned >= most {
             self.gang_counts.left_out.insert(name.clone(), namespace.into());
@@ -58,7 +58,7 @@ impl Host {
         let planned = self.gang_counts.planned.get_or_insert_with(|| {
             let mut planned: BTreeMap<Arc<str>, u32> = BTreeMap::new();
             for name in groups.names().filter(|name| world.gang_named(name).is_some()) {
-                let namespace = parts(name).0;
+                let namespace = split_key(name).0;
                 match planned.get_mut(namespace) {
                     Some(count) => *count += 1,
                     None => drop(planned.insert(namespace.into(), 1)),

@@ -77,7 +77,7 @@ impl Host {
     pub(crate) fn namespaces_changed(&mut self) {
         let selects =
             |object: &DynamicObject| !object.data["spec"]["namespaces"]["selector"].is_null();
-        let queues = self.all_of(KindRole::Queue);
+        let queues = self.all_objects(KindRole::Queue);
         if queues.iter().any(|moved| moved.is.as_ref().is_some_and(|object| selects(object))) {
             self.set_queues();
             self.retry_blocked();

@@ -31,7 +31,7 @@ impl Host {
     /// The node that Muster has released a pod to, if it did: this process has removed the gate, or a previous leader has
     /// recorded so. The annotation alone proves nothing.
     pub(crate) fn assigned_node_of<'a>(&self, key: &Key, pod: &'a Pod) -> Option<&'a str> {
-        let node = pod.seat().filter(|_| !pod.has_gate() && !self.config.binds(pod))?;
+        let node = pod.assigned_node().filter(|_| !pod.has_gate() && !self.config.binds(pod))?;
         let known = self.gangs.gang_of(key).and_then(|(_, record)| record.released.get(key));
         let is_known = known.is_some_and(|known| {
             *known.node == *node && pod.metadata.uid.as_deref() == Some(&*known.uid)
@@ -44,10 +44,10 @@ impl Host {
     fn is_placement_recorded(&self, key: &Key, pod: &Pod, node: &str) -> bool {
         let source = self.source_of(pod);
         if let GangSource::Pod { .. } = source {
-            return pod.is_said_to_sit_on(node);
+            return pod.is_seated_on(node);
         }
         let name = source.gang_name();
-        let Some(object) = self.gang_seen(&name) else { return false };
+        let Some(object) = self.gang_object(&name) else { return false };
         let placement = placement_of(object);
         let here = placement.iter().filter(|one| one.node == node);
         let seats: i64 = here.map(|one| i64::from(one.members)).sum();
@@ -61,11 +61,11 @@ impl Host {
     /// A pod as its owner created it: without the node selector that Muster added when it removed the gate. Equal members stay
     /// equal, although each was released to another node.
     pub(crate) fn without_added_selector(&self, key: &Key, pod: &Arc<Pod>) -> Arc<Pod> {
-        if !pod.is_pinned() || self.assigned_node_of(key, pod).is_none() {
+        if !pod.has_added_selector() || self.assigned_node_of(key, pod).is_none() {
             return pod.clone();
         }
         let mut pod = Pod::clone(pod);
-        pod.unpin();
+        pod.remove_added_selector();
         Arc::new(pod)
     }
 }

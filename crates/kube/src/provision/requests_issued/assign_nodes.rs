@@ -1,4 +1,8 @@
-//! Nodes are taken for claims, held, and let go.
+//! Assigns nodes that an autoscaler made to claims, and releases them.
+//!
+//! Rule: a node is assigned to the first claim, by number, of an accepted or provisioned request whose offering it matches, if
+//! it was created after the request, was never assigned, and is unused. The annotation is written before the node is
+//! applied to the World. A released node loses its annotations and is the autoscaler's to scale down.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,103 +12,108 @@ use muster_core::Event;
 use muster_core::id::ClaimId;
 use serde_json::Value;
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
 use crate::effects::outcome::{Outcome, RETRY_PAUSE};
 use crate::host::Host;
 use crate::objects::node::Node;
-use crate::provision::order_object::find_offering;
-use crate::provision::requests_issued::node_marks::marks;
-use crate::provision::requests_issued::node_marks::{is_new, is_of, letting_go, taking};
-use crate::provision::requests_issued::reconcile::came_since;
-use crate::provision::requests_issued::registry::waits;
+use crate::provision::order_object::offering_named;
+use crate::provision::requests_issued::node_annotations::{
+    assign_patch, assigned_claim_identity, matches_offering, release_patch, was_never_assigned,
+};
+use crate::provision::requests_issued::reconcile::created_since;
+use crate::provision::requests_issued::registry::awaits_node;
 
 impl Host {
-    /// Settles whose a node is that an autoscaler may have made. The World is not told of it while that is being written.
-    pub(crate) fn is_being_taken(&mut self, name: &Arc<str>, node: &Node) -> bool {
-        if let Some(marks) = marks(node) {
-            self.issued_requests.taking.remove(name);
-            if !self.is_node_of(marks.id, name) && !self.issued_requests.leaving.contains_key(name)
+    /// Assigns a node that an autoscaler may have made. Returns whether the assignment is still being written, in which case the
+    /// node is not applied to the World yet.
+    pub(crate) fn assign_to_claim(&mut self, name: &Arc<str>, node: &Node) -> bool {
+        if let Some(identity) = assigned_claim_identity(node) {
+            self.issued_requests.assigning.remove(name);
+            if !self.is_node_of_claim(identity.id, name)
+                && !self.issued_requests.releasing.contains_key(name)
             {
-                // Its claim is over, or has another node.
-                self.mark(name, letting_go());
+                // Its claim has ended, or has another node.
+                self.annotate_node(name, release_patch());
             }
             return false;
         }
-        if let Some(claim) = self.issued_requests.leaving.remove(name) {
-            self.is_let_go(name, claim);
+        if let Some(claim) = self.issued_requests.releasing.remove(name) {
+            self.node_released(name, claim);
         }
-        if let Some(claim) = self.issued_requests.taking.get(name).copied() {
-            if self.world.claims().get(&claim).is_some_and(waits) {
+        if let Some(claim) = self.issued_requests.assigning.get(name).copied() {
+            if self.world.claims().get(&claim).is_some_and(awaits_node) {
                 return true;
             }
-            self.issued_requests.taking.remove(name);
+            self.issued_requests.assigning.remove(name);
         }
-        let Some(claim) = self.claim_for(name, node) else { return false };
-        self.take_for(name, claim)
+        let Some(claim) = self.waiting_claim(name, node) else { return false };
+        self.assign_node(name, claim)
     }
 
-    /// The claim that a node was taken for, if it may be used for it.
-    pub(crate) fn taken_for(&self, node: &Node) -> Option<ClaimId> {
-        let id = marks(node)?.id;
+    /// The claim that a node is assigned to, if it is that claim's node.
+    pub(crate) fn assigned_claim(&self, node: &Node) -> Option<ClaimId> {
+        let id = assigned_claim_identity(node)?.id;
         let name = node.metadata.name.as_deref()?;
-        self.is_node_of(id, name).then_some(id)
+        self.is_node_of_claim(id, name).then_some(id)
     }
 
-    /// Whether a node on which a claim is written is the claim's, or the first that comes for it. Only nodes of autoscalers
-    /// have that written on them: they stay what they are when their pool is rewritten, cannot be read, or is gone.
-    fn is_node_of(&self, id: ClaimId, name: &str) -> bool {
+    /// Whether an annotated node is the claim's node, or the first for it. Only nodes of autoscalers are annotated: they stay
+    /// assigned when their Pool is changed, invalid or deleted.
+    fn is_node_of_claim(&self, id: ClaimId, name: &str) -> bool {
         let claim = self.world.claims().get(&id);
         claim.is_some_and(|claim| {
             claim.joined.is_none_or(|node| self.world.node_named(name) == Some(node))
         })
     }
 
-    /// A claim that waits for such a node, if the node can have come for it: the one that was asked for first. A node that the
-    /// World took for a claim's already stays it, whoever took that off it. One that somebody uses, or that was let go
-    /// before, is of no use to who waits for a whole new one.
-    fn claim_for(&self, name: &str, node: &Node) -> Option<ClaimId> {
+    /// The claim that a node can be assigned to: the one that was requested first. A node that the World has for a claim stays
+    /// that claim's, even if its annotations were removed. A node that is in use, or was released before, does not satisfy a
+    /// claim for a whole new node.
+    fn waiting_claim(&self, name: &str, node: &Node) -> Option<ClaimId> {
         let here = self.world.node_named(name).and_then(|node| self.world.node(node));
         if let Some(claim) = here.and_then(|here| here.claim) {
-            let is_its = self.is_of_autoscaler(claim) && self.is_node_of(claim, name);
+            let is_its = self.is_autoscaler_claim(claim) && self.is_node_of_claim(claim, name);
             return is_its.then_some(claim);
         }
-        let is_used = here.is_some_and(|here| here.seats > 0) || self.foreign_on(name).takes_gpus();
-        if is_used || !is_new(node) {
+        let is_used =
+            here.is_some_and(|here| here.seats > 0) || self.foreign_usage(name).uses_gpus();
+        if is_used || !was_never_assigned(node) {
             return None;
         }
-        let open = self.issued_requests.known.values().filter(|one| {
-            let offering = find_offering(&self.world, &one.asked.pool, &one.asked.offering);
-            one.standing.brings_nodes()
-                && one.made.is_some_and(|made| came_since(node, made))
-                && offering.is_some_and(|at| is_of(node, &self.world.offering(at).spec))
+        let open = self.issued_requests.requests.values().filter(|one| {
+            let offering = offering_named(&self.world, &one.scope.pool, &one.scope.offering);
+            one.progress.expects_nodes()
+                && one.created_at.is_some_and(|made| created_since(node, made))
+                && offering.is_some_and(|at| matches_offering(node, &self.world.offering(at).spec))
         });
-        let taken: BTreeSet<ClaimId> = self.issued_requests.taking.values().copied().collect();
-        let free =
-            |id: &&ClaimId| self.world.claims().get(*id).is_some_and(waits) && !taken.contains(*id);
-        open.flat_map(|one| &one.asked.claims).filter(free).min().copied()
+        let taken: BTreeSet<ClaimId> = self.issued_requests.assigning.values().copied().collect();
+        let free = |id: &&ClaimId| {
+            self.world.claims().get(*id).is_some_and(awaits_node) && !taken.contains(*id)
+        };
+        open.flat_map(|one| &one.scope.claims).filter(free).min().copied()
     }
 
-    /// Writes on a node whose it is. Whether the World is to wait for that.
-    fn take_for(&mut self, name: &Arc<str>, id: ClaimId) -> bool {
+    /// Writes the assignment on a node. Returns whether the World has to wait for that.
+    fn assign_node(&mut self, name: &Arc<str>, id: ClaimId) -> bool {
         let Some(claim) = self.world.claims().get(&id) else { return false };
         let waits = claim.joined.is_none();
         let pool = &self.world.pools()[claim.offering.pool].spec.name;
-        let patch = taking(id, pool, &self.world.offering(claim.offering).spec);
+        let patch = assign_patch(id, pool, &self.world.offering(claim.offering).spec);
         if waits {
-            tracing::info!(node = &**name, claim = id.0, "taken for a claim");
-            self.issued_requests.taking.insert(name.clone(), id);
+            tracing::info!(node = &**name, claim = id.0, "assigned to a claim");
+            self.issued_requests.assigning.insert(name.clone(), id);
         }
-        self.mark(name, patch);
+        self.annotate_node(name, patch);
         waits
     }
 
-    /// A claim is given back. Its node is the autoscaler's to take away: Muster holds it no longer.
-    pub(crate) fn give_up_node(&mut self, id: ClaimId) {
+    /// Releases a claim. Its node is then the autoscaler's to scale down.
+    pub(crate) fn release_autoscaler_node(&mut self, id: ClaimId) {
         let node = self.world.claims().get(&id).and_then(|claim| claim.joined);
         match node.and_then(|node| self.world.node_name(node)).cloned() {
             Some(name) => {
-                self.issued_requests.leaving.insert(name.clone(), id);
-                self.mark(&name, letting_go());
+                self.issued_requests.releasing.insert(name.clone(), id);
+                self.annotate_node(&name, release_patch());
             }
             None => {
                 self.apply_event(&Event::ClaimGone(id));
@@ -112,10 +121,10 @@ impl Host {
         }
     }
 
-    /// A node is nobody's any more. The World forgets it, and sees it again as one that anybody may use; but for one that is
-    /// about to be taken away, which nobody may.
-    fn is_let_go(&mut self, name: &Arc<str>, claim: ClaimId) {
-        tracing::info!(node = &**name, claim = claim.0, "let go");
+    /// Handles a node whose release is observed. The World drops it and gets it again as a node that any gang may use, except a
+    /// node that has notice of its end, which no gang may use.
+    fn node_released(&mut self, name: &Arc<str>, claim: ClaimId) {
+        tracing::info!(node = &**name, claim = claim.0, "released");
         if self.world.claims().contains_key(&claim) {
             self.apply_event(&Event::ClaimGone(claim));
         }
@@ -125,37 +134,37 @@ impl Host {
         }
     }
 
-    /// A node is gone. If it was being let go, so is its claim.
-    pub(crate) fn taken_node_is_gone(&mut self, name: &str) {
-        self.issued_requests.taking.remove(name);
-        if let Some(claim) = self.issued_requests.leaving.remove(name)
+    /// Handles a deleted node. If it was being released, its claim is gone as well.
+    pub(crate) fn assigned_node_deleted(&mut self, name: &str) {
+        self.issued_requests.assigning.remove(name);
+        if let Some(claim) = self.issued_requests.releasing.remove(name)
             && self.world.claims().contains_key(&claim)
         {
             self.apply_event(&Event::ClaimGone(claim));
         }
     }
 
-    fn mark(&mut self, name: &Arc<str>, patch: Value) {
-        let lane: Arc<str> = format!("node {name}").into();
-        let (hands, told, name) = (self.writer.clone(), self.outcomes.clone(), name.clone());
-        self.ordered_writes.write(&lane, async move {
-            let nodes: Api<Node> = Api::all(hands.client.clone());
-            match hands.patch(&nodes, &name, &patch).await {
-                Ok(_) | Err(Said::Gone | Said::NotLeader) => {}
-                Err(said) => {
-                    tracing::warn!(node = &*name, %said, "whose it is was not written");
+    fn annotate_node(&mut self, name: &Arc<str>, patch: Value) {
+        let write_key: Arc<str> = format!("node {name}").into();
+        let (writer, outcomes, name) = (self.writer.clone(), self.outcomes.clone(), name.clone());
+        self.ordered_writes.write(&write_key, async move {
+            let nodes: Api<Node> = Api::all(writer.client.clone());
+            match writer.patch(&nodes, &name, &patch).await {
+                Ok(_) | Err(ApiError::NotFound | ApiError::NotLeader) => {}
+                Err(error) => {
+                    tracing::warn!(node = &*name, %error, "the assignment of a node was not written");
                     tokio::time::sleep(RETRY_PAUSE).await;
-                    let _ = told.send(Outcome::NodeMarkFailed(name));
+                    let _ = outcomes.send(Outcome::NodeMarkFailed(name));
                 }
             }
         });
     }
 
-    /// Whose a node is could not be written on it: that is tried again, and decided anew.
-    pub(crate) fn was_not_marked(&mut self, name: Arc<str>) {
-        self.issued_requests.taking.remove(&name);
-        if self.issued_requests.leaving.contains_key(&name) {
-            self.mark(&name, letting_go());
+    /// Handles a failed write of a node's assignment: a release is retried, an assignment is decided again.
+    pub(crate) fn retry_node_annotations(&mut self, name: Arc<str>) {
+        self.issued_requests.assigning.remove(&name);
+        if self.issued_requests.releasing.contains_key(&name) {
+            self.annotate_node(&name, release_patch());
         }
         self.dirty.nodes.insert(name);
     }

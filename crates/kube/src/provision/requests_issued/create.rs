@@ -1,4 +1,4 @@
-//! Asking: a template, and then the request that names it.
+//! Creates issued requests: a PodTemplate, and then the ProvisioningRequest that names it.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use muster_core::topology::HOSTNAME;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::api::retry::Said;
+use crate::api::retry::ApiError;
 use crate::api::writer::ApiWriter;
 use crate::cache::kinds::KindRole;
 use crate::effects::outcome::Outcome;
 use crate::host::Host;
 use crate::objects::node::Node;
 use crate::provision::karpenter::offering_name;
-use crate::provision::requests_issued::node_marks::is_of;
-use crate::provision::requests_issued::progress::PodsByState;
-use crate::provision::requests_issued::registry::{Known, waits};
-use crate::provision::requests_issued::request_object::{Asked, IssuedRequest};
+use crate::provision::requests_issued::node_annotations::matches_offering;
+use crate::provision::requests_issued::progress::RequestProgress;
+use crate::provision::requests_issued::registry::{IssuedRequestState, awaits_node};
+use crate::provision::requests_issued::request_object::{IssuedRequest, RequestScope};
 
-/// A request that is to be written.
+/// A request to create, with its template.
 #[derive(Debug)]
-pub(crate) struct Writing {
+pub(crate) struct IssuedRequestWrite {
     pub(crate) claims: Vec<ClaimId>,
     template: Value,
     request: Value,
@@ -31,37 +31,40 @@ pub(crate) struct Writing {
 }
 
 impl Host {
-    /// The requests for those claims that nobody has asked for yet: one for each offering.
-    pub(crate) fn requests_to_write(
+    /// The requests for those claims that were not requested yet: one for each offering.
+    pub(crate) fn new_issued_requests(
         &mut self,
         claims: &[ClaimId],
         order: Option<OrderId>,
-    ) -> Vec<Writing> {
-        let mut wanted: BTreeMap<OfferingRef, Vec<ClaimId>> = BTreeMap::new();
+    ) -> Vec<IssuedRequestWrite> {
+        let mut by_offering: BTreeMap<OfferingRef, Vec<ClaimId>> = BTreeMap::new();
         for id in claims {
-            let Some(claim) = self.world.claims().get(id).filter(|claim| waits(claim)) else {
+            let Some(claim) = self.world.claims().get(id).filter(|claim| awaits_node(claim)) else {
                 continue;
             };
-            let is_asked =
-                self.issued_requests.known.values().any(|one| one.asked.claims.contains(id));
-            if !is_asked && self.autoscaler_of(claim.offering).is_some() {
-                wanted.entry(claim.offering).or_default().push(*id);
+            let is_requested =
+                self.issued_requests.requests.values().any(|one| one.scope.claims.contains(id));
+            if !is_requested && self.autoscaler_of(claim.offering).is_some() {
+                by_offering.entry(claim.offering).or_default().push(*id);
             }
         }
-        wanted.into_iter().filter_map(|(at, claims)| self.write_down(at, claims, order)).collect()
+        by_offering
+            .into_iter()
+            .filter_map(|(at, claims)| self.issued_request_write(at, claims, order))
+            .collect()
     }
 
-    fn write_down(
+    fn issued_request_write(
         &mut self,
         at: OfferingRef,
         claims: Vec<ClaimId>,
         order: Option<OrderId>,
-    ) -> Option<Writing> {
+    ) -> Option<IssuedRequestWrite> {
         let offering = &self.world.offering(at).spec;
         let pool = self.world.pools()[at.pool].spec.name.clone();
-        let there = self.cache.nodes.iter().filter(|(_, node)| is_of(node, offering));
-        let there = there.map(|(name, node)| host_name(name, node)).collect();
-        let requisition = IssuedRequest {
+        let existing = self.cache.nodes.iter().filter(|(_, node)| matches_offering(node, offering));
+        let existing_nodes = existing.map(|(name, node)| host_name(name, node)).collect();
+        let request = IssuedRequest {
             namespace: &self.config.namespace,
             claims: claims.clone(),
             order,
@@ -69,56 +72,58 @@ impl Host {
             owner: self.pools.get(&pool)?.owner.clone(),
             autoscaler: self.autoscaler_of(at)?,
             offering,
-            there,
+            existing_nodes,
         };
-        let writing = Writing {
+        let write = IssuedRequestWrite {
             claims: claims.clone(),
-            template: requisition.template(),
-            request: requisition.request(),
-            templates: self.own(KindRole::PodTemplate),
-            requests: self.own(KindRole::Request),
+            template: request.template(),
+            request: request.request(),
+            templates: self.own_namespace_api(KindRole::PodTemplate),
+            requests: self.own_namespace_api(KindRole::Request),
         };
-        let (name, offering) = (requisition.name().into(), offering_name(offering).as_str().into());
-        let asked = Asked { pool, offering, claims, order };
-        let known = Known { asked, made: None, standing: PodsByState::Unheard };
-        self.issued_requests.known.insert(name, known);
-        Some(writing)
+        let (name, offering) = (request.name().into(), offering_name(offering).as_str().into());
+        let scope = RequestScope { pool, offering, claims, order };
+        let state =
+            IssuedRequestState { scope, created_at: None, progress: RequestProgress::Pending };
+        self.issued_requests.requests.insert(name, state);
+        Some(write)
     }
 }
 
-/// What a node is called by affinities: nearly always its name.
+/// The value of a node's hostname label, by which affinities refer to it: nearly always its name.
 fn host_name(name: &str, node: &Node) -> String {
     let label = node.metadata.labels.as_ref().and_then(|labels| labels.get(HOSTNAME));
     label.map_or(name, String::as_str).to_owned()
 }
 
-/// Writes requests, all of them at once. What is there already was written before.
-pub(crate) async fn ask_autoscaler(
-    hands: &ApiWriter,
-    told: &UnboundedSender<Outcome>,
-    asked: Vec<Writing>,
+/// Creates requests, all of them concurrently. An object that exists was created by an earlier attempt.
+pub(crate) async fn create_issued_requests(
+    writer: &ApiWriter,
+    outcomes: &UnboundedSender<Outcome>,
+    writes: Vec<IssuedRequestWrite>,
 ) {
-    let hands = &hands.buying();
-    let all = asked.into_iter().map(|writing| async move {
-        if let Err(why) = write(hands, &writing).await {
-            for claim in writing.claims {
-                let _ = told.send(Outcome::ClaimRefused(claim, why.clone()));
+    let writer = &writer.for_purchases();
+    let all = writes.into_iter().map(|write| async move {
+        if let Err(why) = create(writer, &write).await {
+            for claim in write.claims {
+                let _ = outcomes.send(Outcome::ClaimRefused(claim, why.clone()));
             }
         }
     });
     futures::future::join_all(all).await;
 }
 
-async fn write(hands: &ApiWriter, writing: &Writing) -> Result<(), String> {
-    let Writing { templates: Some(templates), requests: Some(requests), .. } = writing else {
-        return Err("the API server does not know ProvisioningRequests".to_owned());
+async fn create(writer: &ApiWriter, write: &IssuedRequestWrite) -> Result<(), String> {
+    let IssuedRequestWrite { templates: Some(templates), requests: Some(requests), .. } = write
+    else {
+        return Err("the API server does not serve ProvisioningRequests".to_owned());
     };
-    for (objects, object) in [(templates, &writing.template), (requests, &writing.request)] {
+    for (objects, object) in [(templates, &write.template), (requests, &write.request)] {
         let object: DynamicObject =
             serde_json::from_value(object.clone()).map_err(|why| why.to_string())?;
-        match hands.create(objects, &object).await {
-            Ok(_) | Err(Said::Exists) => {}
-            Err(said) => return Err(said.to_string()),
+        match writer.create(objects, &object).await {
+            Ok(_) | Err(ApiError::AlreadyExists) => {}
+            Err(error) => return Err(error.to_string()),
         }
     }
     Ok(())

@@ -1,23 +1,36 @@
-//! ProvisioningRequests of other classes: how nodes are asked of an autoscaler.
+//! Requests nodes from an autoscaler: ProvisioningRequests that Muster itself writes, for pools whose provider is
+//! `provisioningRequest`.
 //!
-//! A request is for all nodes of one offering that are asked for together, and is met with all of them or with none.
-//! It is never for two offerings: an autoscaler tries one group of nodes after another, and a request that needs two
-//! groups is met by neither. Orders that mix them make several requests, and are given up whole all the same.
+//! One request is for all nodes of one offering that are requested together, and is provisioned as a whole or not at all. It
+//! never spans two offerings: an autoscaler tries one node group after another, and a request that needs two groups is
+//! satisfied by neither. Orders that mix offerings issue several requests, and are rolled back as a whole all the same.
 //!
-//! Its only pod set has a pod for each node, which nobody ever makes. Such a pod fills its node, and keeps off every node
-//! there is: an autoscaler that finds idle room for all of a request's pods says that it is done, and makes nothing.
+//! The only pod set of a request has one pod per node, which is never created. Such a pod fills its node and has
+//! anti-affinity to every existing node: an autoscaler that finds free capacity for all pods of a request reports it as
+//! provisioned, and makes no node.
 //!
-//! `requisition` is what is asked for, `marks` whose a node is that came of it. That stands in the node's annotations, not in
-//! its labels: autoscalers copy the labels of one node of a group to those that they imagine.
+//! An autoscaler never says which nodes it made for a request. A node that appears while a request is open and matches its
+//! offering is assigned to one of its claims, by annotations written before the node is used. These are annotations, not
+//! labels: autoscalers copy the labels of one node of a group to the nodes that they simulate.
+//!
+//! Reading order: [`registry`] has the state, [`request_object`] and [`create`] the request, [`progress`] and [`reconcile`]
+//! its conditions, [`node_annotations`] and [`assign_nodes`] its nodes, [`cleanup`] its deletion, [`recover`] a restart.
+//!
+//! Not here: deleting nodes. They are the autoscaler's; Muster protects them from scale-down and releases them.
 
-pub(crate) mod assign_nodes;
-pub(crate) mod cleanup;
+pub(crate) mod registry;
+
 pub(crate) mod create;
-pub(crate) mod node_marks;
+pub(crate) mod request_object;
+
 pub(crate) mod progress;
 pub(crate) mod reconcile;
+
+pub(crate) mod assign_nodes;
+pub(crate) mod node_annotations;
+
+pub(crate) mod cleanup;
 pub(crate) mod recover;
-pub(crate) mod registry;
-pub(crate) mod request_object;
+
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,37 +1,37 @@
-//! What an autoscaler has said of a request, in one word.
+//! The progress of an issued request, from its conditions.
 
 use crate::provision::requests_served::conditions::{
     ACCEPTED, BOOKING_EXPIRED, CAPACITY_REVOKED, Conditions, FAILED, PROVISIONED,
 };
 
-/// How far a request is.
+/// The progress of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum PodsByState {
-    /// Nobody has said that he serves it.
-    Unheard,
-    /// Somebody serves it, and has started nothing yet.
+pub(crate) enum RequestProgress {
+    /// No autoscaler has accepted it.
+    Pending,
+    /// An autoscaler has accepted it, and has started no machine.
     Accepted,
-    /// All of its machines were started.
+    /// All machines were started.
     Provisioned,
-    /// Nothing will be started.
+    /// No machine will be started.
     Refused,
-    /// Machines were started, and those that have not come are not waited for any more.
-    Lapsed,
-    /// Machines were started, and are taken away again.
+    /// Machines were started; those that have not joined are not waited for any more.
+    Expired,
+    /// Machines were started, and are removed again.
     Revoked,
 }
 
-/// The reason by which Cluster Autoscaler says that no group of nodes can grow so much now. It would try again by
-/// itself; whoever can go elsewhere need not wait for that.
+/// Cluster Autoscaler's reason when no node group can grow so much now. It would retry by itself; a gang that has other
+/// offerings need not wait for that.
 const NOT_FOUND: &str = "CapacityIsNotFound";
 
-impl PodsByState {
+impl RequestProgress {
     pub(crate) fn of(conditions: &Conditions) -> Self {
         let started = conditions.is(PROVISIONED);
         if conditions.is(CAPACITY_REVOKED) {
             Self::Revoked
         } else if conditions.is(FAILED) || conditions.is(BOOKING_EXPIRED) {
-            if started { Self::Lapsed } else { Self::Refused }
+            if started { Self::Expired } else { Self::Refused }
         } else if started {
             Self::Provisioned
         } else if conditions.reason(PROVISIONED) == Some(NOT_FOUND) {
@@ -39,12 +39,12 @@ impl PodsByState {
         } else if conditions.is(ACCEPTED) {
             Self::Accepted
         } else {
-            Self::Unheard
+            Self::Pending
         }
     }
 
-    /// Whether nodes that come now may be its.
-    pub(crate) fn brings_nodes(self) -> bool {
+    /// Whether new nodes may have been made for it.
+    pub(crate) fn expects_nodes(self) -> bool {
         matches!(self, Self::Accepted | Self::Provisioned)
     }
 }
@@ -55,9 +55,9 @@ mod tests {
 
     use crate::provision::requests_issued::progress::*;
 
-    /// The standing after these conditions, each with its status and reason.
-    fn after(said: &[(&str, &str, &str)]) -> PodsByState {
-        let conditions: Vec<_> = said
+    /// The progress after these conditions, each with its status and reason.
+    fn after(conditions: &[(&str, &str, &str)]) -> RequestProgress {
+        let conditions: Vec<_> = conditions
             .iter()
             .map(|(kind, status, reason)| {
                 json!({
@@ -67,24 +67,24 @@ mod tests {
             })
             .collect();
         let object = json!({"metadata": {"name": "a"}, "status": {"conditions": conditions}});
-        PodsByState::of(&Conditions::of(&serde_json::from_value(object).expect("an object")))
+        RequestProgress::of(&Conditions::of(&serde_json::from_value(object).expect("an object")))
     }
 
     #[test]
-    fn conditions_are_told_in_one_word() {
+    fn conditions_determine_the_progress_of_a_request() {
         let accepted = (ACCEPTED, "True", "Accepted");
         let started = (PROVISIONED, "True", "CapacityIsProvisioned");
         let cases = [
-            (vec![], PodsByState::Unheard),
-            (vec![(ACCEPTED, "False", "Later")], PodsByState::Unheard),
-            (vec![accepted], PodsByState::Accepted),
-            (vec![accepted, (PROVISIONED, "False", "Queued")], PodsByState::Accepted),
-            (vec![accepted, (PROVISIONED, "False", NOT_FOUND)], PodsByState::Refused),
-            (vec![accepted, started], PodsByState::Provisioned),
-            (vec![accepted, (FAILED, "True", "Expired")], PodsByState::Refused),
+            (vec![], RequestProgress::Pending),
+            (vec![(ACCEPTED, "False", "Later")], RequestProgress::Pending),
+            (vec![accepted], RequestProgress::Accepted),
+            (vec![accepted, (PROVISIONED, "False", "Queued")], RequestProgress::Accepted),
+            (vec![accepted, (PROVISIONED, "False", NOT_FOUND)], RequestProgress::Refused),
+            (vec![accepted, started], RequestProgress::Provisioned),
+            (vec![accepted, (FAILED, "True", "Expired")], RequestProgress::Refused),
             (
                 vec![accepted, started, (FAILED, "True", "FailedToBookCapacity")],
-                PodsByState::Lapsed,
+                RequestProgress::Expired,
             ),
             (
                 vec![
@@ -92,12 +92,12 @@ mod tests {
                     started,
                     (BOOKING_EXPIRED, "True", "CapacityReservationTimeExpired"),
                 ],
-                PodsByState::Lapsed,
+                RequestProgress::Expired,
             ),
-            (vec![accepted, started, (CAPACITY_REVOKED, "True", "Gone")], PodsByState::Revoked),
+            (vec![accepted, started, (CAPACITY_REVOKED, "True", "Gone")], RequestProgress::Revoked),
         ];
-        for (said, expected) in cases {
-            assert_eq!(after(&said), expected, "{said:?}");
+        for (conditions, expected) in cases {
+            assert_eq!(after(&conditions), expected, "{conditions:?}");
         }
     }
 }

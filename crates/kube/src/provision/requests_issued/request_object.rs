@@ -1,4 +1,4 @@
-//! A request for nodes, and the pod that would fill one.
+//! The ProvisioningRequest for nodes of one offering, and the PodTemplate of a pod that fills one node.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use muster_core::topology::HOSTNAME;
 use serde_json::{Map, Value, json};
 
 use crate::provision::karpenter::{
-    MANAGED_BY, MUSTER, OFFERING, POOL, claim_name, effect, offering_name,
+    MANAGED_BY, MUSTER, OFFERING, POOL, effect, node_claim_name, offering_name,
 };
 
-/// The claims that a request is for.
+/// The annotation with the claims that a request is for.
 const CLAIMS: &str = "muster.sh/claims";
-/// The order it was first made for.
+/// The label with the order that it was first issued for.
 const ORDER: &str = "muster.sh/order";
-/// An image has to be named, although nobody ever runs it.
+/// A template must name an image, although it is never run.
 const IMAGE: &str = "registry.k8s.io/pause:3.10";
 
-/// All nodes of one offering that are asked for together.
+/// All nodes of one offering that are requested together.
 #[derive(Debug)]
 pub(crate) struct IssuedRequest<'a> {
     pub(crate) namespace: &'a str,
@@ -33,14 +33,14 @@ pub(crate) struct IssuedRequest<'a> {
     pub(crate) owner: Option<OwnerReference>,
     pub(crate) autoscaler: &'a Autoscaler,
     pub(crate) offering: &'a OfferingSpec,
-    /// Nodes of that offering that are there already.
-    pub(crate) there: Vec<String>,
+    /// Nodes of that offering that exist already, by hostname.
+    pub(crate) existing_nodes: Vec<String>,
 }
 
 impl IssuedRequest<'_> {
-    /// What its request is called, and its template: as its first claim would be. The same whenever it is made.
+    /// The name of its request and of its template: that of its first claim, and so the same on every attempt.
     pub(crate) fn name(&self) -> String {
-        claim_name(self.claims.first().copied().unwrap_or(ClaimId(0)))
+        node_claim_name(self.claims.first().copied().unwrap_or(ClaimId(0)))
     }
 
     fn metadata(&self) -> Value {
@@ -58,13 +58,13 @@ impl IssuedRequest<'_> {
         })
     }
 
-    /// The pod that would fill one of the nodes.
+    /// The template of a pod that fills one of the nodes.
     pub(crate) fn template(&self) -> Value {
         let mut spec = json!({
             "containers": [{
                 "name": "node",
                 "image": IMAGE,
-                "resources": {"requests": fills(self.offering), "limits": gpus(self.offering)},
+                "resources": {"requests": filling_requests(self.offering), "limits": gpus(self.offering)},
             }],
             "nodeSelector": self.offering.shown_labels(),
             "tolerations": self.offering.taints.iter().map(|taint| json!({
@@ -72,8 +72,9 @@ impl IssuedRequest<'_> {
             })).collect::<Vec<_>>(),
             "restartPolicy": "Never",
         });
-        if !self.there.is_empty() {
-            let elsewhere = json!({"key": HOSTNAME, "operator": "NotIn", "values": self.there});
+        if !self.existing_nodes.is_empty() {
+            let elsewhere =
+                json!({"key": HOSTNAME, "operator": "NotIn", "values": self.existing_nodes});
             spec["affinity"] = json!({"nodeAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": {
                     "nodeSelectorTerms": [{"matchExpressions": [elsewhere]}],
@@ -114,39 +115,39 @@ fn gpus(offering: &OfferingSpec) -> Map<String, Value> {
         .collect()
 }
 
-/// What a pod takes that leaves no room for another such. All GPUs; where there are none, more than half of what there
-/// is. Never everything: what runs on every node needs some of it.
-fn fills(offering: &OfferingSpec) -> Map<String, Value> {
-    let mut fills = gpus(offering);
-    if fills.is_empty() {
+/// The requests of a pod that leave no space for a second one: all GPUs or, where there are none, more than half of CPU and
+/// memory. Never everything: DaemonSets need some of it.
+fn filling_requests(offering: &OfferingSpec) -> Map<String, Value> {
+    let mut filling_requests = gpus(offering);
+    if filling_requests.is_empty() {
         let large =
             offering.allocatable.iter().filter(|(name, _)| matches!(&***name, "cpu" | "memory"));
-        fills.extend(large.map(|(name, amount)| {
+        filling_requests.extend(large.map(|(name, amount)| {
             (name.to_string(), json!(display_amount(name, amount / 2 + 1).to_string()))
         }));
     }
-    fills
+    filling_requests
 }
 
-/// What Muster wrote on a request, or on its template.
+/// What a request, or its template, is for, by its labels and annotations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestScope {
     pub(crate) pool: Arc<str>,
     pub(crate) offering: Arc<str>,
     pub(crate) claims: Vec<ClaimId>,
     pub(crate) order: Option<OrderId>,
 }
 
-/// What Muster wrote on a request, if it is one of Muster's.
-pub(crate) fn asked(request: &DynamicObject) -> Option<Asked> {
+/// What a request is for, if Muster issued it.
+pub(crate) fn request_scope(request: &DynamicObject) -> Option<RequestScope> {
     let (labels, annotations) = (request.labels(), request.annotations());
     let numbers = annotations.get(CLAIMS)?.split(' ').map(|number| number.parse().map(ClaimId));
     let is_own = labels.get(MANAGED_BY).is_some_and(|by| by == MUSTER);
-    let asked = Asked {
+    let scope = RequestScope {
         pool: labels.get(POOL)?.as_str().into(),
         offering: annotations.get(OFFERING)?.as_str().into(),
         claims: numbers.collect::<Result<_, _>>().ok()?,
         order: labels.get(ORDER).and_then(|order| order.parse().ok()).map(OrderId),
     };
-    is_own.then_some(asked)
+    is_own.then_some(scope)
 }

@@ -1,6 +1,6 @@
-//! What is said of a request, in the words that whoever wrote it reads.
+//! The conditions of a ProvisioningRequest, as its API defines them.
 //!
-//! All conditions are kept as they were last said, because what the server shows may be older, and are written together.
+//! All conditions are kept as they were last set, because the observed object may be older, and are written together.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time as Stamp};
@@ -8,25 +8,25 @@ use kube::api::DynamicObject;
 use muster_core::time::Time;
 use serde_json::Value;
 
-/// It is understood, and served.
+/// It is valid, and served.
 pub(crate) const ACCEPTED: &str = "Accepted";
-/// All of its room is there, and kept for it.
+/// All of its capacity is booked.
 pub(crate) const PROVISIONED: &str = "Provisioned";
 /// It will not be served.
 pub(crate) const FAILED: &str = "Failed";
-/// Its room is not kept any more: it was taken, or nobody came.
+/// Its capacity is not booked any more: it was consumed, or not in time.
 pub(crate) const BOOKING_EXPIRED: &str = "BookingExpired";
-/// Its room was there, and was lost.
+/// Its capacity was booked, and was lost.
 pub(crate) const CAPACITY_REVOKED: &str = "CapacityRevoked";
 
-/// After any of these nothing more is done for a request.
-const FINAL: [&str; 3] = [FAILED, BOOKING_EXPIRED, CAPACITY_REVOKED];
+/// After any of these a request is closed.
+const TERMINAL: [&str; 3] = [FAILED, BOOKING_EXPIRED, CAPACITY_REVOKED];
 
-/// Something to be said.
+/// A new value of one condition.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Word<'a> {
-    pub(crate) kind: &'static str,
-    pub(crate) is: bool,
+pub(crate) struct ConditionUpdate<'a> {
+    pub(crate) condition: &'static str,
+    pub(crate) is_true: bool,
     pub(crate) reason: &'a str,
     pub(crate) message: &'a str,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Word<'a> {
 pub(crate) struct Conditions(Vec<Condition>);
 
 impl Conditions {
-    /// As an object has them. What cannot be read was not written by Muster.
+    /// The conditions of an object. Invalid ones were not written by Muster and are ignored.
     pub(crate) fn of(request: &DynamicObject) -> Self {
         let all = request.data.pointer("/status/conditions").and_then(Value::as_array);
         let read = all.into_iter().flatten().map(|one| serde_json::from_value(one.clone()));
@@ -47,31 +47,36 @@ impl Conditions {
         self.since(kind).is_some()
     }
 
-    /// Since when something is so.
+    /// Since when a condition is true.
     pub(crate) fn since(&self, kind: &str) -> Option<Time> {
         let holds = |one: &&Condition| one.type_ == kind && one.status == "True";
         let one = self.0.iter().find(holds)?;
         Some(Time(one.last_transition_time.0.as_millisecond()))
     }
 
-    /// Why something is as it is.
+    /// The reason of a condition, whatever its status.
     pub(crate) fn reason(&self, kind: &str) -> Option<&str> {
         Some(&self.0.iter().find(|one| one.type_ == kind)?.reason)
     }
 
-    /// Whether nothing more is done.
-    pub(crate) fn are_final(&self) -> bool {
-        FINAL.iter().any(|kind| self.is(kind))
+    /// Whether the request is closed.
+    pub(crate) fn are_terminal(&self) -> bool {
+        TERMINAL.iter().any(|kind| self.is(kind))
     }
 
-    /// Says something, and whether that is news.
-    pub(crate) fn say(&mut self, now: Time, generation: Option<i64>, word: &Word<'_>) -> bool {
-        let status = if word.is { "True" } else { "False" };
-        let known = self.0.iter_mut().find(|one| one.type_ == word.kind);
+    /// Sets a condition. Returns whether that changed anything.
+    pub(crate) fn set(
+        &mut self,
+        now: Time,
+        generation: Option<i64>,
+        update: &ConditionUpdate<'_>,
+    ) -> bool {
+        let status = if update.is_true { "True" } else { "False" };
+        let known = self.0.iter_mut().find(|one| one.type_ == update.condition);
         let same = |one: &Condition| {
-            one.status == status && one.reason == word.reason && one.message == word.message
+            one.status == status && one.reason == update.reason && one.message == update.message
         };
-        // Servers tell time to the second.
+        // The API server stores times to the second.
         let second = Timestamp::from_second(now.0.div_euclid(1_000)).unwrap_or_default();
         match known {
             Some(one) if same(one) => return false,
@@ -80,15 +85,15 @@ impl Conditions {
                     one.last_transition_time = Stamp(second);
                 }
                 status.clone_into(&mut one.status);
-                word.reason.clone_into(&mut one.reason);
-                word.message.clone_into(&mut one.message);
+                update.reason.clone_into(&mut one.reason);
+                update.message.clone_into(&mut one.message);
                 one.observed_generation = generation;
             }
             None => self.0.push(Condition {
-                type_: word.kind.to_owned(),
+                type_: update.condition.to_owned(),
                 status: status.to_owned(),
-                reason: word.reason.to_owned(),
-                message: word.message.to_owned(),
+                reason: update.reason.to_owned(),
+                message: update.message.to_owned(),
                 last_transition_time: Stamp(second),
                 observed_generation: generation,
             }),
@@ -96,7 +101,7 @@ impl Conditions {
         true
     }
 
-    /// As they are written.
+    /// The status patch.
     pub(crate) fn as_status(&self) -> Value {
         serde_json::json!({"status": {"conditions": self.0}})
     }
@@ -106,36 +111,36 @@ impl Conditions {
 mod tests {
     use crate::provision::requests_served::conditions::*;
 
-    fn word<'a>(kind: &'static str, is: bool, message: &'a str) -> Word<'a> {
-        Word { kind, is, reason: "Because", message }
+    fn update<'a>(condition: &'static str, is_true: bool, message: &'a str) -> ConditionUpdate<'a> {
+        ConditionUpdate { condition, is_true, reason: "Because", message }
     }
 
     #[test]
-    fn the_time_of_a_condition_is_that_of_its_last_turn() {
+    fn transition_time_changes_only_with_the_status() {
         let mut all = Conditions::default();
-        assert!(all.say(Time(1_500), Some(1), &word(PROVISIONED, false, "1 of 4")));
-        assert!(!all.say(Time(2_500), Some(1), &word(PROVISIONED, false, "1 of 4")));
-        assert!(all.say(Time(3_500), Some(1), &word(PROVISIONED, false, "2 of 4")));
+        assert!(all.set(Time(1_500), Some(1), &update(PROVISIONED, false, "1 of 4")));
+        assert!(!all.set(Time(2_500), Some(1), &update(PROVISIONED, false, "1 of 4")));
+        assert!(all.set(Time(3_500), Some(1), &update(PROVISIONED, false, "2 of 4")));
         assert_eq!(
             all.as_status()["status"]["conditions"][0]["lastTransitionTime"],
             "1970-01-01T00:00:01Z"
         );
         assert!(!all.is(PROVISIONED));
-        assert!(all.say(Time(9_700), Some(1), &word(PROVISIONED, true, "4 of 4")));
+        assert!(all.set(Time(9_700), Some(1), &update(PROVISIONED, true, "4 of 4")));
         assert_eq!(all.since(PROVISIONED), Some(Time(9_000)));
         assert_eq!(all.0.len(), 1);
     }
 
     #[test]
-    fn what_was_written_is_read_again() {
+    fn conditions_are_read_back_as_written() {
         let mut all = Conditions::default();
-        all.say(Time(1_000), Some(1), &word(ACCEPTED, true, "understood"));
-        assert!(!all.are_final());
-        all.say(Time(2_000), Some(1), &word(FAILED, true, "too large"));
+        all.set(Time(1_000), Some(1), &update(ACCEPTED, true, "valid"));
+        assert!(!all.are_terminal());
+        all.set(Time(2_000), Some(1), &update(FAILED, true, "too large"));
         let object =
             serde_json::json!({"metadata": {"name": "a"}, "status": all.as_status()["status"]});
         let object: DynamicObject = serde_json::from_value(object).expect("an object");
         assert_eq!(Conditions::of(&object), all);
-        assert!(Conditions::of(&object).are_final());
+        assert!(Conditions::of(&object).are_terminal());
     }
 }

@@ -1,4 +1,4 @@
-//! What pods wish of their neighbours, and that nobody waits for it.
+//! Preferred pod affinity, anti-affinity and topology spread decide placement, and no gang waits for them.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ fn of_app(mut pod: Value, app: &str, gpus: u32) -> Value {
     pod
 }
 
-/// The same with a wish: `podAffinity` or `podAntiAffinity`.
-fn wishing(mut pod: Value, side: &str, app: &str, key: &str) -> Value {
+/// The same with a preferred term: `podAffinity` or `podAntiAffinity`.
+fn with_preferred(mut pod: Value, side: &str, app: &str, key: &str) -> Value {
     let term = json!({"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}});
     let preferred = json!([{"weight": 100, "podAffinityTerm": term}]);
     pod["spec"]["affinity"] =
@@ -30,7 +30,7 @@ fn wishing(mut pod: Value, side: &str, app: &str, key: &str) -> Value {
     pod
 }
 
-/// The same, spread over a label.
+/// The same with topology spread over a label (`ScheduleAnyway`).
 fn spread(mut pod: Value, app: &str, key: &str) -> Value {
     pod["spec"]["topologySpreadConstraints"] = json!([{
         "topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway",
@@ -44,7 +44,7 @@ fn in_zone(mut node: Value, zone: &str) -> Value {
     node
 }
 
-/// How many members sit on each node, of gangs whose name begins so.
+/// How many seats gangs with this name prefix have on each node.
 fn seats(fixture: &HostFixture, begin: &str) -> BTreeMap<String, u32> {
     let mut seats = BTreeMap::new();
     let world = &fixture.host.world;
@@ -67,7 +67,7 @@ fn fixture(nodes: u32) -> HostFixture {
 }
 
 #[tokio::test]
-async fn replicas_that_come_at_once_are_spread_and_share_where_they_must() {
+async fn replicas_created_at_once_are_spread_and_share_nodes_if_they_must() {
     let mut fixture = fixture(4);
     let web = |at: u32| spread(of_app(alone(&format!("web-{at}")), "web", 1), "web", HOST);
     (0..4).for_each(|at| fixture.show(web(at), false));
@@ -78,7 +78,7 @@ async fn replicas_that_come_at_once_are_spread_and_share_where_they_must() {
     let mut shared: Vec<u32> = seats(&fixture, "team/web").into_values().collect();
     shared.sort_unstable();
     assert_eq!(shared, [2, 2, 3, 3]);
-    // The last ones find room on one node only.
+    // For the last ones only one node has room.
     fixture.show(of_app(alone("big"), "big", 5), false);
     (10..32).for_each(|at| fixture.show(web(at), false));
     fixture.host.run_cycle();
@@ -104,10 +104,11 @@ async fn a_gang_is_spread_over_nodes_and_zones_as_far_as_there_is_room() {
 }
 
 #[tokio::test]
-async fn who_wishes_to_be_near_somebody_is_and_goes_elsewhere_where_there_is_no_room() {
+async fn preferred_affinity_is_met_unless_the_node_has_no_room() {
     let mut fixture = fixture(4);
     fixture.see(on(of_app(alone("web"), "web", 1), "n2"));
-    let near = |name: &str| wishing(of_app(alone(name), "db", 7), "podAffinity", "web", HOST);
+    let near =
+        |name: &str| with_preferred(of_app(alone(name), "db", 7), "podAffinity", "web", HOST);
     fixture.see(near("first"));
     assert_eq!(seats(&fixture, "team/first").into_keys().collect::<Vec<_>>(), ["n2"]);
     fixture.see(near("second"));
@@ -115,10 +116,11 @@ async fn who_wishes_to_be_near_somebody_is_and_goes_elsewhere_where_there_is_no_
 }
 
 #[tokio::test]
-async fn who_wishes_not_to_meet_somebody_does_not_unless_there_is_nowhere_else() {
+async fn preferred_anti_affinity_is_met_unless_no_other_node_has_room() {
     let mut fixture = fixture(2);
     fixture.see(on(of_app(alone("web"), "web", 1), "n0"));
-    let away = |name: &str| wishing(of_app(alone(name), "db", 7), "podAntiAffinity", "web", HOST);
+    let away =
+        |name: &str| with_preferred(of_app(alone(name), "db", 7), "podAntiAffinity", "web", HOST);
     fixture.see(away("first"));
     assert_eq!(seats(&fixture, "team/first").into_keys().collect::<Vec<_>>(), ["n1"]);
     fixture.see(away("second"));
@@ -126,13 +128,13 @@ async fn who_wishes_not_to_meet_somebody_does_not_unless_there_is_nowhere_else()
 }
 
 #[tokio::test]
-async fn members_that_wish_to_be_near_each_other_make_their_gang_close() {
+async fn preferred_affinity_among_members_becomes_preferred_closeness() {
     for (key, level) in [(ZONE, "zone"), (HOST, "node")] {
         let mut fixture = fixture(0);
         fixture.show(job("train", 2), false);
         for at in 0..2 {
             let member = of_app(pod(&format!("train-{at}"), of_job("train")), "train", 1);
-            fixture.show(wishing(member, "podAffinity", "train", key), false);
+            fixture.show(with_preferred(member, "podAffinity", "train", key), false);
         }
         fixture.host.run_cycle();
         let closeness = fixture.gang(TRAIN).expect("a gang").1.spec.closeness.clone();
@@ -141,14 +143,15 @@ async fn members_that_wish_to_be_near_each_other_make_their_gang_close() {
 }
 
 #[tokio::test]
-async fn nobody_is_looked_at_again_for_a_wish_when_others_move() {
+async fn preferences_do_not_rebuild_a_gang_when_other_pods_change() {
     let mut fixture = fixture(0);
-    let wish = |name: &str| wishing(of_app(alone(name), "db", 1), "podAffinity", "web", HOST);
-    fixture.see(spread(wish("db"), "db", ZONE));
+    let prefers_web =
+        |name: &str| with_preferred(of_app(alone(name), "db", 1), "podAffinity", "web", HOST);
+    fixture.see(spread(prefers_web("db"), "db", ZONE));
     assert_eq!(fixture.phase("team/db.pod"), Some(&Phase::Waiting));
     fixture.host.constraints.invalidate();
     assert_eq!(fixture.host.constraints.take_invalidated(), Vec::<std::sync::Arc<str>>::new());
-    // It waits for room; who it wishes to be near has come meanwhile, and counts when there is some.
+    // It waits for room; the pod it prefers has been placed meanwhile, and counts once there is room.
     fixture.show(on(of_app(alone("web"), "web", 1), "n2"), false);
     (0..4).for_each(|at| fixture.show(node(&format!("n{at}")), false));
     fixture.host.run_cycle();
@@ -156,20 +159,20 @@ async fn nobody_is_looked_at_again_for_a_wish_when_others_move() {
 }
 
 #[tokio::test]
-async fn nothing_is_bought_or_given_back_for_a_wish() {
+async fn preferences_neither_buy_nor_release_nodes() {
     let mut fixture = fixture(0);
     fixture.see(pool());
     fixture.show(job("train", 4), false);
     for at in 0..4 {
         let member = of_app(pod(&format!("train-{at}"), of_job("train")), "train", 4);
         let member = spread(member, "train", HOST);
-        fixture.show(wishing(member, "podAntiAffinity", "web", HOST), false);
+        fixture.show(with_preferred(member, "podAntiAffinity", "web", HOST), false);
     }
     fixture.host.run_cycle();
     let claims = fixture.claims();
     assert_eq!(claims.len(), 2, "two on each of two nodes");
     let order = fixture.order(TRAIN);
-    // Whom it wishes not to meet is on one of its nodes.
+    // A pod of its preferred anti-affinity is on one of its nodes.
     claims.iter().for_each(|id| fixture.show(claim(*id), false));
     fixture.show(bought(claims[0]), false);
     fixture.see(on(of_app(alone("web"), "web", 0), &format!("node-{}", claims[0])));

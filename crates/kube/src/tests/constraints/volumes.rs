@@ -1,4 +1,4 @@
-//! Volumes that somebody made, and how many a node can attach.
+//! Static PersistentVolumes for claims with `WaitForFirstConsumer`, and attach limits of nodes.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use muster_core::gang::Phase;
 use muster_core::time::Span;
 use serde_json::{Value, json};
 
+use crate::config::Config;
 use crate::constraints::volumes::binding::VolumeBinding;
 use crate::effects::outcome::Outcome;
-use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, of_job, pod};
 use crate::tests::schedule::cases::{TRAIN, on};
@@ -38,8 +38,8 @@ fn volume(name: &str, on: &str, size: u32) -> Value {
     })
 }
 
-/// The same when it is kept for a claim.
-fn kept(mut volume: Value, claim: &str) -> Value {
+/// The same with a claim ref.
+fn with_claim_ref(mut volume: Value, claim: &str) -> Value {
     volume["spec"]["claimRef"] = json!({"namespace": "team", "name": claim, "uid": claim});
     volume
 }
@@ -55,8 +55,8 @@ fn claim(name: &str, size: u32) -> Value {
     })
 }
 
-/// The same when it has a volume.
-fn has(mut claim: Value, volume: &str) -> Value {
+/// The same when it is bound to a volume.
+fn bound_to(mut claim: Value, volume: &str) -> Value {
     claim["metadata"]["annotations"] = json!({"pv.kubernetes.io/bind-completed": "yes"});
     claim["spec"]["volumeName"] = json!(volume);
     claim
@@ -109,29 +109,29 @@ fn places(fixture: &HostFixture, gang: &str) -> Vec<String> {
     places
 }
 
-/// The volumes that were chosen for claims.
+/// The static volumes chosen for claims.
 fn chosen(fixture: &HostFixture, gang: &str) -> BTreeMap<String, String> {
-    let choosing = fixture.host.gangs.get(gang).and_then(|group| group.volume_binding.as_ref());
-    choosing.map(VolumeBinding::chosen).unwrap_or_default()
+    let binding = fixture.host.gangs.get(gang).and_then(|group| group.volume_binding.as_ref());
+    binding.map(VolumeBinding::chosen).unwrap_or_default()
 }
 
 #[tokio::test]
-async fn members_get_the_nodes_that_have_volumes_for_them_and_are_bound_when_they_have_them() {
+async fn members_go_where_static_volumes_are_and_are_bound_after_claims() {
     let volumes = [("v1", "n1", 10), ("v2", "n2", 10), ("v3", "n3", 10)];
     let mut fixture = cluster(4, &volumes);
     train(&mut fixture, 3);
     assert_eq!(places(&fixture, TRAIN), ["n1", "n2", "n3"]);
-    assert_eq!(chosen(&fixture, TRAIN), BTreeMap::new(), "it is not written down where it goes");
+    assert_eq!(chosen(&fixture, TRAIN), BTreeMap::new(), "its placement is not written yet");
     fixture.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
     let chosen = chosen(&fixture, TRAIN);
     assert_eq!(chosen.values().collect::<Vec<_>>().len(), 3, "{chosen:?}");
     for at in 0..3 {
         let (name, all) = (format!("train-{at}"), assigned_to(&fixture, TRAIN, "train-0"));
-        assert_eq!(all, None, "nobody is bound before all have their volumes");
+        assert_eq!(all, None, "no pod is bound before all claims are bound");
         let of = chosen[&format!("team/{name}")].clone();
         let (_, on, size) = volumes.into_iter().find(|(of_it, ..)| *of_it == of).expect("one");
-        fixture.see(kept(volume(&of, on, size), &name));
-        fixture.see(has(claim(&name, 10), &of));
+        fixture.see(with_claim_ref(volume(&of, on, size), &name));
+        fixture.see(bound_to(claim(&name, 10), &of));
     }
     for at in 0..3 {
         let on = assigned_to(&fixture, TRAIN, &format!("train-{at}")).expect("bound");
@@ -141,12 +141,12 @@ async fn members_get_the_nodes_that_have_volumes_for_them_and_are_bound_when_the
 }
 
 #[tokio::test]
-async fn a_node_takes_as_many_members_as_it_has_volumes_that_are_large_enough() {
+async fn a_node_takes_as_many_members_as_it_has_large_enough_volumes() {
     let volumes = [("a", "n0", 10), ("b", "n0", 20), ("c", "n0", 5), ("d", "n1", 10)];
     let mut fixture = cluster(2, &volumes);
     train(&mut fixture, 3);
     assert_eq!(places(&fixture, TRAIN), ["n0", "n0", "n1"]);
-    // With one less there is no room for all, and so for nobody.
+    // With one volume less the gang does not fit, and gets no seats.
     let mut fixture = cluster(2, &volumes[1..]);
     train(&mut fixture, 3);
     assert_eq!(seats(&fixture, TRAIN), 0);
@@ -155,7 +155,7 @@ async fn a_node_takes_as_many_members_as_it_has_volumes_that_are_large_enough() 
 }
 
 #[tokio::test]
-async fn a_member_with_two_claims_needs_two_volumes_and_the_smallest_that_will_do_is_taken() {
+async fn a_member_with_two_claims_gets_the_smallest_matching_volumes() {
     let mut fixture = cluster(2, &[("a", "n0", 100), ("b", "n1", 50), ("c", "n1", 100)]);
     fixture.show(claim("small", 10), false);
     fixture.show(claim("large", 60), false);
@@ -167,7 +167,7 @@ async fn a_member_with_two_claims_needs_two_volumes_and_the_smallest_that_will_d
 }
 
 #[tokio::test]
-async fn a_volume_is_given_once() {
+async fn a_static_volume_is_bound_to_one_claim() {
     let mut fixture = cluster(1, &[("a", "n0", 10)]);
     for name in ["one", "two"] {
         fixture.show(claim(name, if name == "one" { 10 } else { 5 }), false);
@@ -183,20 +183,20 @@ async fn a_volume_is_given_once() {
     let (gang, other) = (format!("team/{first}.pod"), format!("team/{second}.pod"));
     assert_eq!(chosen(&fixture, &gang)[&format!("team/{first}")], "a");
     let size = if first == "one" { 10 } else { 5 };
-    fixture.see(kept(volume("a", "n0", 10), first));
-    fixture.see(has(claim(first, size), "a"));
+    fixture.see(with_claim_ref(volume("a", "n0", 10), first));
+    fixture.see(bound_to(claim(first, size), "a"));
     assert_eq!(assigned_to(&fixture, &gang, first).as_deref(), Some("n0"));
     fixture.see(on(using(alone(first), &[first]), "n0"));
     assert_eq!(seats(&fixture, &other), 0);
-    // The claim keeps it when its pod is gone; it is free when somebody frees it.
+    // The claim stays bound when its pod is gone; the volume is free again when its claim ref is removed.
     fixture.see_gone(on(using(alone(first), &[first]), "n0"));
-    assert_eq!(seats(&fixture, &other), 0, "the volume is another's");
+    assert_eq!(seats(&fixture, &other), 0, "the volume has a claim ref");
     fixture.see(volume("a", "n0", 10));
     assert_eq!(seats(&fixture, &other), 1);
 }
 
 #[tokio::test]
-async fn volumes_that_do_not_come_are_let_go_and_the_gang_starts_over() {
+async fn volume_binding_timeout_releases_volumes_and_the_gang_starts_over() {
     let config = Config { volume_binding_timeout: Span::ZERO, ..Config::default() };
     let mut fixture = cluster_with(&config, 2, &[("a", "n0", 10), ("b", "n1", 10)]);
     train(&mut fixture, 2);
@@ -210,18 +210,18 @@ async fn volumes_that_do_not_come_are_let_go_and_the_gang_starts_over() {
         fixture.host.gangs.get(TRAIN).expect("a gang").volume_binding.is_none(),
         "it still waits"
     );
-    // Somebody else has one of them by the time it is written down where it goes next: then it takes neither.
-    fixture.see(kept(volume("b", "n1", 10), "other"));
+    // Another claim has one of them by the time the next placement is written: then it takes neither.
+    fixture.see(with_claim_ref(volume("b", "n1", 10), "other"));
     fixture.host.config.volume_binding_timeout = Span::mins(1);
     fixture.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
-    let choosing = fixture.host.gangs.get(TRAIN).and_then(|group| group.volume_binding.as_ref());
-    assert!(choosing.is_some_and(|choosing| choosing.chosen().is_empty()), "{choosing:?}");
+    let binding = fixture.host.gangs.get(TRAIN).and_then(|group| group.volume_binding.as_ref());
+    assert!(binding.is_some_and(|binding| binding.chosen().is_empty()), "{binding:?}");
     fixture.host.config.volume_binding_timeout = Span::ZERO;
     fixture.host.run_cycle();
     assert_eq!(seats(&fixture, TRAIN), 0);
 }
 
-/// The gang that was written down, with where its members go.
+/// The Gang object with a written placement.
 fn recorded(nodes: &[&str]) -> Value {
     let seat = |node: &&str| json!({"role": "worker", "node": node, "members": 1});
     json!({
@@ -234,10 +234,10 @@ fn recorded(nodes: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn whoever_takes_over_goes_on_with_volumes_that_are_chosen_and_chooses_the_rest() {
+async fn a_new_leader_keeps_written_claim_refs_and_chooses_the_rest() {
     let mut fixture = cluster(4, &[("v1", "n1", 10), ("v2", "n2", 10), ("v4", "n0", 10)]);
-    // The one before had written one of three down, for the last of them.
-    fixture.show(kept(volume("v3", "n3", 10), "train-2"), false);
+    // The previous leader had written one of three claim refs, that of the last claim.
+    fixture.show(with_claim_ref(volume("v3", "n3", 10), "train-2"), false);
     fixture.show(recorded(&["n1", "n2", "n3"]), false);
     train(&mut fixture, 3);
     assert_eq!(places(&fixture, TRAIN), ["n1", "n2", "n3"]);
@@ -246,7 +246,7 @@ async fn whoever_takes_over_goes_on_with_volumes_that_are_chosen_and_chooses_the
     taken.sort_unstable();
     assert_eq!(taken, ["v1", "v2"], "{chosen:?}");
     assert!(!chosen.contains_key("team/train-2"), "it has one");
-    // Nobody else gets what it will have.
+    // No other gang gets those volumes.
     fixture.show(claim("other", 10), false);
     fixture.show(claim("late", 10), false);
     fixture.see(using(alone("other"), &["other"]));
@@ -256,14 +256,14 @@ async fn whoever_takes_over_goes_on_with_volumes_that_are_chosen_and_chooses_the
 }
 
 #[tokio::test]
-async fn a_volume_that_several_nodes_reach_is_given_once_too() {
+async fn a_volume_that_several_nodes_reach_is_bound_to_one_claim() {
     let mut fixture = cluster(2, &[]);
-    let wide = |name: &str| {
-        let mut wide = volume(name, "n0", 10);
-        wide["spec"]["nodeAffinity"] = Value::Null;
-        wide
+    let reachable_everywhere = |name: &str| {
+        let mut reachable_everywhere = volume(name, "n0", 10);
+        reachable_everywhere["spec"]["nodeAffinity"] = Value::Null;
+        reachable_everywhere
     };
-    fixture.show(wide("a"), false);
+    fixture.show(reachable_everywhere("a"), false);
     for name in ["one", "two"] {
         fixture.show(claim(name, 10), false);
         fixture.show(using(alone(name), &[name]), false);
@@ -272,12 +272,12 @@ async fn a_volume_that_several_nodes_reach_is_given_once_too() {
     let count =
         |fixture: &HostFixture| seats(fixture, "team/one.pod") + seats(fixture, "team/two.pod");
     assert_eq!(count(&fixture), 1, "one volume, two claims");
-    fixture.see(wide("b"));
+    fixture.see(reachable_everywhere("b"));
     assert_eq!(count(&fixture), 2);
 }
 
 #[tokio::test]
-async fn a_claim_that_would_be_made_is_given_a_volume_that_is_there_first() {
+async fn a_claim_gets_a_matching_static_volume_before_provisioning() {
     let mut fixture = cluster(1, &[("a", "n0", 10)]);
     let mut late = class();
     late["provisioner"] = json!("example.com/disks");
@@ -287,17 +287,17 @@ async fn a_claim_that_would_be_made_is_given_a_volume_that_is_there_first() {
     assert_eq!(chosen(&fixture, "team/one.pod")["team/one"], "a");
     fixture.show(claim("two", 10), false);
     fixture.see(using(alone("two"), &["two"]));
-    assert_eq!(seats(&fixture, "team/two.pod"), 1, "it is made where it goes");
+    assert_eq!(seats(&fixture, "team/two.pod"), 1, "it is provisioned where it goes");
     assert_eq!(chosen(&fixture, "team/two.pod"), BTreeMap::new());
 }
 
-/// A claim that has a volume which a driver attaches.
+/// A claim that is bound to a volume of a CSI driver.
 fn attached(fixture: &mut HostFixture, name: &str) {
-    let mut volume = kept(volume(&format!("pv-{name}"), "n0", 10), name);
+    let mut volume = with_claim_ref(volume(&format!("pv-{name}"), "n0", 10), name);
     volume["spec"]["nodeAffinity"] = Value::Null;
     volume["spec"]["csi"] = json!({"driver": "example.com", "volumeHandle": name});
     fixture.show(volume, false);
-    fixture.show(has(claim(name, 10), &format!("pv-{name}")), false);
+    fixture.show(bound_to(claim(name, 10), &format!("pv-{name}")), false);
 }
 
 fn limit(node: &str, count: u32) -> Value {
@@ -310,7 +310,7 @@ fn limit(node: &str, count: u32) -> Value {
 }
 
 #[tokio::test]
-async fn a_node_attaches_no_more_volumes_than_it_says() {
+async fn a_node_attaches_no_more_volumes_than_its_limit() {
     let mut fixture = cluster(2, &[]);
     fixture.show(limit("n0", 2), false);
     fixture.show(limit("n1", 0), false);
@@ -322,7 +322,7 @@ async fn a_node_attaches_no_more_volumes_than_it_says() {
     assert_eq!(places(&fixture, "team/x.pod"), ["n0"]);
     fixture.see(using(alone("y"), &["y"]));
     assert_eq!(seats(&fixture, "team/y.pod"), 0, "two are there");
-    // Another pod of a volume that is there already takes nothing.
+    // Another pod with a volume that is attached already takes nothing.
     fixture.see(using(alone("again"), &["x"]));
     assert_eq!(places(&fixture, "team/again.pod"), ["n0"]);
     fixture.see_gone(foreign);
@@ -334,7 +334,7 @@ async fn a_node_attaches_no_more_volumes_than_it_says() {
 }
 
 #[tokio::test]
-async fn a_volume_that_members_share_counts_once_on_each_node() {
+async fn a_volume_shared_by_members_counts_once_per_node() {
     let mut fixture = cluster(1, &[]);
     fixture.show(limit("n0", 3), false);
     ["data", "train-0", "train-1", "more"].iter().for_each(|name| attached(&mut fixture, name));
@@ -347,7 +347,7 @@ async fn a_volume_that_members_share_counts_once_on_each_node() {
     assert_eq!(places(&fixture, TRAIN), ["n0", "n0"], "two of their own and one for both");
     fixture.see(using(alone("more"), &["more"]));
     assert_eq!(seats(&fixture, "team/more.pod"), 0);
-    // With room for two they do not fit, although each of them would.
+    // With a limit of two they do not fit, although each alone would.
     let mut fixture = cluster(1, &[]);
     fixture.show(limit("n0", 2), false);
     ["data", "train-0", "train-1"].iter().for_each(|name| attached(&mut fixture, name));

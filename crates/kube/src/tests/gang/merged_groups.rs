@@ -139,7 +139,7 @@ async fn groups_created_one_by_one_start_together_when_all_fit() {
     stage.see(node("n2"));
     assert!(stage.is_admitted(&name), "{:?}", stage.phase(&name));
     assert_eq!(seats(&stage, &name), 3);
-    let object = stage.host.gang_object(&name).expect("Muster creates its object");
+    let object = stage.host.generated_gang_object(&name).expect("Muster creates its object");
     assert_eq!(object.metadata.namespace.as_deref(), Some("a"), "the namespace of the first group");
     assert_eq!(object.metadata.owner_references.unwrap_or_default(), []);
     stage.handle_outcome(Outcome::PlacementWritten(name.clone()));
@@ -350,7 +350,7 @@ fn recorded() -> Value {
     let name = joint(BOTH);
     let (_, gang) = stage.gang(&name).expect("taken in");
     let placement = stage.host.placement(gang);
-    let object = stage.host.gang_object(&name).expect("Muster creates its object");
+    let object = stage.host.generated_gang_object(&name).expect("Muster creates its object");
     let mut object = serde_json::to_value(object).expect("plain");
     object["status"] = json!({"placement": placement, "groups": [LEFT, RIGHT]});
     object

@@ -6,8 +6,8 @@ use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
 use crate::cache::store::Key;
+use crate::config::Config;
 use crate::effects::outcome::Outcome;
-use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, pool};
 use crate::tests::schedule::cases::on;
@@ -252,7 +252,7 @@ async fn no_object_is_created_in_place_of_a_deleted_gang() {
     stage.see_gone(gang());
     assert_eq!(stage.phase(TRAIN), None, "it is still planned");
     assert!(
-        stage.host.gang_object(TRAIN).is_none(),
+        stage.host.generated_gang_object(TRAIN).is_none(),
         "a user who creates it again would write into Muster's object"
     );
     // Nor by a new leader that has never observed the Gang.

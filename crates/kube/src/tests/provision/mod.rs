@@ -1,1 +1,3 @@
+//! Bought nodes.
+
 pub(crate) mod nodes;

@@ -1,4 +1,4 @@
-//! Nodes that were bought, and what others do to them.
+//! Bought nodes: readiness, idle time, foreign pods, and release.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use muster_core::id::ClaimId;
 use muster_core::order::{Claim, ClaimState};
 use serde_json::{Value, json};
 
-use crate::run::Config;
+use crate::config::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool};
 use crate::tests::schedule::cases::{TRAIN, assembling, on};
@@ -18,7 +18,7 @@ fn tainted(mut node: Value, key: &str) -> Value {
     node
 }
 
-fn stranger(name: &str, gpus: u32, node: &str) -> Value {
+fn foreign_pod(name: &str, gpus: u32, node: &str) -> Value {
     let mut pod = on(alone(name), node);
     pod["spec"]["schedulerName"] = json!("other");
     let amounts = json!({"nvidia.com/gpu": gpus.to_string()});
@@ -27,7 +27,7 @@ fn stranger(name: &str, gpus: u32, node: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_taint_that_passes_does_not_roll_an_order_back() {
+async fn startup_taint_delays_readiness_without_rolling_the_order_back() {
     let (mut stage, claims) = assembling(2);
     let order = stage.order(TRAIN);
     stage.see(tainted(bought(claims[0]), "node.cilium.io/agent-not-ready"));
@@ -38,7 +38,7 @@ async fn a_taint_that_passes_does_not_roll_an_order_back() {
 }
 
 #[tokio::test]
-async fn a_taint_that_members_tolerate_is_not_waited_for() {
+async fn tolerated_taint_does_not_delay_readiness() {
     let mut stage = HostFixture::new();
     stage.see(pool());
     stage.show(job("train", 1), false);
@@ -51,7 +51,7 @@ async fn a_taint_that_members_tolerate_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_stranger_on_a_bought_node_does_not_make_it_less_than_was_bought() {
+async fn foreign_pod_on_a_bought_node_does_not_make_its_claim_unready() {
     let mut stage = HostFixture::new();
     let mut warm = pool();
     warm["spec"]["warm"] = json!({"nodes": 1});
@@ -60,9 +60,9 @@ async fn a_stranger_on_a_bought_node_does_not_make_it_less_than_was_bought() {
     stage.see(bought(claim));
     let is_ready = |stage: &HostFixture| stage.host.world.claims().values().all(Claim::is_ready);
     assert!(is_ready(&stage));
-    stage.see(stranger("other", 1, &format!("node-{claim}")));
+    stage.see(foreign_pod("other", 1, &format!("node-{claim}")));
     assert!(is_ready(&stage), "{:?}", stage.host.world.claims());
-    // What the stranger has is not given away.
+    // What the foreign pod uses is not given to a gang.
     stage.show(job("train", 1), false);
     stage.see(pod("train-0", of_job("train")));
     assert!(
@@ -72,13 +72,13 @@ async fn a_stranger_on_a_bought_node_does_not_make_it_less_than_was_bought() {
     );
 }
 
-/// A node that shows so many network adapters.
+/// A node that shows this many network adapters.
 fn with_adapters(mut node: Value, count: u32) -> Value {
     node["status"]["allocatable"]["vpc.amazonaws.com/efa"] = json!(count.to_string());
     node
 }
 
-/// A pool of which every node has four of them.
+/// A pool whose nodes have four of them.
 fn pool_with_adapters() -> Value {
     let mut pool = pool();
     pool["spec"]["offerings"][0]["allocatable"]["vpc.amazonaws.com/efa"] = json!(4);
@@ -86,7 +86,7 @@ fn pool_with_adapters() -> Value {
 }
 
 #[tokio::test]
-async fn network_adapters_that_come_after_the_gpus_are_waited_for() {
+async fn node_is_ready_only_when_it_shows_all_network_adapters() {
     let mut stage = HostFixture::new();
     stage.see(pool_with_adapters());
     stage.show(job("train", 1), false);
@@ -107,14 +107,14 @@ async fn network_adapters_that_come_after_the_gpus_are_waited_for() {
 }
 
 #[tokio::test]
-async fn adapters_that_a_stranger_has_are_there() {
+async fn network_adapters_of_a_foreign_pod_count_for_readiness() {
     let mut stage = HostFixture::new();
     let mut warm = pool_with_adapters();
     warm["spec"]["warm"] = json!({"nodes": 1});
     stage.see(warm);
     let claim = stage.claims()[0];
     stage.see(with_adapters(bought(claim), 4));
-    let mut other = stranger("other", 0, &format!("node-{claim}"));
+    let mut other = foreign_pod("other", 0, &format!("node-{claim}"));
     let amounts = json!({"vpc.amazonaws.com/efa": "3"});
     other["spec"]["containers"][0]["resources"] = json!({"limits": amounts, "requests": amounts});
     stage.see(other);
@@ -123,11 +123,11 @@ async fn adapters_that_a_stranger_has_are_there() {
     let node = world.node_named(&format!("node-{claim}")).and_then(|node| world.node(node));
     let free = &world.class(node.expect("seen").class).allocatable;
     let left = free.iter().find(|(of, _)| world.names().name(*of) == "vpc.amazonaws.com/efa");
-    assert_eq!(left.map(|(_, amount)| amount), Some(1), "and are not given away");
+    assert_eq!(left.map(|(_, amount)| amount), Some(1), "the others are not free");
 }
 
 #[tokio::test]
-async fn nodes_that_were_bought_alike_are_alike_and_nothing_stays_of_those_that_went() {
+async fn nodes_of_one_offering_share_a_class_and_deleted_ones_are_forgotten() {
     let (mut stage, claims) = assembling(2);
     claims.iter().for_each(|claim| stage.see(bought(*claim)));
     let class_of = |stage: &HostFixture, claim: u32| {
@@ -140,7 +140,7 @@ async fn nodes_that_were_bought_alike_are_alike_and_nothing_stays_of_those_that_
 }
 
 #[tokio::test]
-async fn gpus_by_other_names_and_more_than_can_be_told_apart() {
+async fn configured_gpu_names_count_as_gpus_up_to_the_device_maximum() {
     let gpus = GpuNames { others: BTreeSet::from(["example.com/accelerator".to_owned()]) };
     let mut stage = HostFixture::with(&Config { gpus, ..Config::default() });
     let mut other = node("other");
@@ -162,8 +162,8 @@ async fn gpus_by_other_names_and_more_than_can_be_told_apart() {
     assert_eq!((gpus("other"), gpus("many")), (Some(4), Some(64)));
 }
 
-/// A node that somebody wrote something on.
-fn noted(mut node: Value, idle_since: &str) -> Value {
+/// A node with the annotation of its idle time.
+fn with_idle_since(mut node: Value, idle_since: &str) -> Value {
     node["metadata"]["annotations"] = json!({"muster.sh/idle-since": idle_since});
     node
 }
@@ -174,7 +174,7 @@ fn idle_since(stage: &HostFixture, name: &str) -> Option<i64> {
 }
 
 #[tokio::test]
-async fn who_leads_next_counts_on_since_when_a_node_is_idle() {
+async fn next_leader_continues_the_idle_time_of_a_node() {
     let mut stage = HostFixture::new();
     let mut patient = pool();
     patient["spec"]["idleAfter"] = json!("1h");
@@ -182,21 +182,21 @@ async fn who_leads_next_counts_on_since_when_a_node_is_idle() {
     for id in [7, 8] {
         stage.show(claim(id), false);
     }
-    stage.show(noted(bought(7), "2026-11-01T10:00:00.250Z"), false);
-    stage.show(noted(bought(8), "yesterday"), false);
+    stage.show(with_idle_since(bought(7), "2026-11-01T10:00:00.250Z"), false);
+    stage.show(with_idle_since(bought(8), "yesterday"), false);
     stage.host.run_cycle();
     let released = |stage: &HostFixture, id| stage.host.world.claims()[&ClaimId(id)].releasing;
     assert_eq!(idle_since(&stage, "node-7"), Some(1_793_527_200_250));
     assert!(released(&stage, 7), "its hour was over long ago");
-    assert!(!released(&stage, 8), "what cannot be read says nothing");
+    assert!(!released(&stage, 8), "an invalid annotation is ignored");
 }
 
 #[tokio::test]
-async fn a_node_that_somebody_is_on_is_not_idle_whatever_is_written_on_it() {
+async fn node_with_a_bound_member_is_not_idle_whatever_its_annotation() {
     let mut stage = HostFixture::new();
     stage.show(pool(), false);
     stage.show(claim(7), false);
-    stage.show(noted(bought(7), "2026-11-01T10:00:00Z"), false);
+    stage.show(with_idle_since(bought(7), "2026-11-01T10:00:00Z"), false);
     stage.show(job("train", 1), false);
     stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
     stage.host.run_cycle();
@@ -207,7 +207,7 @@ async fn a_node_that_somebody_is_on_is_not_idle_whatever_is_written_on_it() {
 }
 
 #[tokio::test]
-async fn a_claim_is_as_old_as_its_object_also_for_who_has_not_asked_for_it() {
+async fn recovered_claim_has_the_age_of_its_node_claim() {
     let mut stage = HostFixture::new();
     stage.show(pool(), false);
     let mut stuck = claim(7);
@@ -217,7 +217,7 @@ async fn a_claim_is_as_old_as_its_object_also_for_who_has_not_asked_for_it() {
     stage.host.run_cycle();
     let found = &stage.host.world.claims()[&ClaimId(7)];
     assert_eq!((found.requested.0, found.since.0), (1_793_527_200_000, 1_793_527_260_000));
-    assert!(found.releasing, "no machine takes that long to join");
+    assert!(found.releasing, "its registration has timed out");
 }
 
 /// A bought node that is idle, and whose idle time is over at once.
@@ -225,7 +225,7 @@ fn idle(pool: Value) -> HostFixture {
     let mut stage = HostFixture::new();
     stage.show(pool, false);
     stage.show(claim(7), false);
-    stage.show(noted(bought(7), "2026-11-01T10:00:00Z"), false);
+    stage.show(with_idle_since(bought(7), "2026-11-01T10:00:00Z"), false);
     stage
 }
 
@@ -234,28 +234,28 @@ fn is_released(stage: &HostFixture, id: u32) -> bool {
 }
 
 #[tokio::test]
-async fn a_node_that_only_others_use_is_not_idle_until_they_are_gone() {
+async fn node_with_foreign_pods_is_not_idle_until_they_are_gone() {
     let mut patient = pool();
     patient["spec"]["idleAfter"] = json!("1h");
     let mut stage = idle(patient);
-    stage.show(stranger("other", 1, "node-7"), false);
+    stage.show(foreign_pod("other", 1, "node-7"), false);
     stage.host.run_cycle();
-    assert!(!is_released(&stage, 7), "it was taken away under somebody");
-    stage.see_gone(stranger("other", 1, "node-7"));
+    assert!(!is_released(&stage, 7), "it was released under a foreign pod");
+    stage.see_gone(foreign_pod("other", 1, "node-7"));
     assert!(!is_released(&stage, 7));
     let now = jiff::Timestamp::now().as_millisecond();
     assert!(idle_since(&stage, "node-7").is_some_and(|since| now - since < 60_000));
 }
 
 #[tokio::test]
-async fn pods_that_come_with_a_node_do_not_keep_it() {
-    let mut of_set = stranger("agent", 0, "node-7");
+async fn daemon_static_and_finished_pods_do_not_keep_a_node() {
+    let mut of_set = foreign_pod("agent", 0, "node-7");
     of_set["metadata"]["ownerReferences"] = json!([{
         "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "a", "controller": true,
     }]);
-    let mut of_file = stranger("proxy", 0, "node-7");
+    let mut of_file = foreign_pod("proxy", 0, "node-7");
     of_file["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "1"});
-    let mut over = stranger("over", 1, "node-7");
+    let mut over = foreign_pod("over", 1, "node-7");
     over["status"]["phase"] = json!("Succeeded");
     let mut stage = idle(pool());
     [of_set, of_file, over].into_iter().for_each(|pod| stage.show(pod, false));
@@ -264,17 +264,17 @@ async fn pods_that_come_with_a_node_do_not_keep_it() {
 }
 
 #[tokio::test]
-async fn nodes_are_not_bought_to_be_stopped_where_nobody_can_stop_them() {
+async fn stopped_warm_nodes_are_not_bought_on_kubernetes() {
     let mut stage = HostFixture::new();
     let mut stopped = pool();
     stopped["spec"]["warm"] = json!({"nodes": 1, "stopped": 2});
     stopped["spec"]["offerings"][0]["startTime"] = json!("5s");
     stage.see(stopped);
-    assert_eq!(stage.claims().len(), 1, "they would be paid for, and used by nobody");
+    assert_eq!(stage.claims().len(), 1, "they would be paid for and never used");
 }
 
 #[tokio::test]
-async fn a_claim_is_given_back_as_what_it_is_whatever_its_pool_says_now() {
+async fn claim_with_a_node_claim_is_karpenters_whatever_its_pool_says_now() {
     let mut other = pool();
     other["spec"]["provider"] = json!({"provisioningRequest": {"className": "check.example.com"}});
     let mut stage = HostFixture::new();
@@ -282,11 +282,11 @@ async fn a_claim_is_given_back_as_what_it_is_whatever_its_pool_says_now() {
     stage.show(claim(7), false);
     stage.show(bought(7), false);
     stage.host.run_cycle();
-    assert!(!stage.host.is_of_autoscaler(ClaimId(7)), "its NodeClaim would be left behind");
+    assert!(!stage.host.is_autoscaler_claim(ClaimId(7)), "its NodeClaim would be left behind");
 }
 
-/// A node of an autoscaler that Muster holds for a claim.
-fn held(id: u32) -> Value {
+/// A node of an autoscaler that is assigned to a claim.
+fn assigned(id: u32) -> Value {
     let mut node = bought(id);
     node["metadata"]["labels"]["muster.sh/claim"] = json!(null);
     node["metadata"]["labels"].as_object_mut().expect("labels").retain(|_, value| !value.is_null());
@@ -298,20 +298,20 @@ fn held(id: u32) -> Value {
 }
 
 #[tokio::test]
-async fn a_node_of_an_autoscaler_is_held_while_its_pool_is_away() {
+async fn autoscaler_node_stays_assigned_while_its_pool_is_missing() {
     let mut stage = HostFixture::new();
-    stage.show(held(7), false);
+    stage.show(assigned(7), false);
     stage.show(job("train", 1), false);
     stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
     stage.host.run_cycle();
     let node = stage.host.world.node_named("node-7").and_then(|node| stage.host.world.node(node));
     assert_eq!(node.and_then(|node| node.claim), Some(ClaimId(7)));
-    assert!(!stage.host.ordered_writes.is_busy("node node-7"), "it was let go under somebody");
-    assert!(stage.host.is_of_autoscaler(ClaimId(7)), "and would be removed as what it is not");
+    assert!(!stage.host.ordered_writes.is_busy("node node-7"), "it was released under a member");
+    assert!(stage.host.is_autoscaler_claim(ClaimId(7)), "it would be deleted as a NodeClaim");
 }
 
 #[tokio::test]
-async fn who_is_seen_on_a_node_in_the_turn_that_the_node_is_seen_has_its_room() {
+async fn pod_observed_in_the_same_cycle_as_its_node_gets_its_seat() {
     for waiting in ["a-waits", "z-waits"] {
         let mut stage = HostFixture::new();
         stage.see(alone(waiting));

@@ -1,4 +1,8 @@
-pub(crate) mod panics;
-pub(crate) mod previous_leader;
+//! Restarts, changes of leader, and panics.
+
 pub(crate) mod restart;
+
+pub(crate) mod previous_leader;
 pub(crate) mod stale_placement;
+
+pub(crate) mod panics;

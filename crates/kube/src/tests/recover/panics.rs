@@ -1,11 +1,11 @@
-//! A gang at which the host panics is left out, and all others are served as if it were not there.
+//! A gang that makes the host panic is quarantined, and all others are scheduled as if it did not exist.
 
 use muster_core::gang::Phase;
 
+use crate::config::Config;
 use crate::recover::injected_faults::Fault;
-use crate::recover::panic::{Panicked, Unknown};
+use crate::recover::panic::{Panicked, UnknownCause};
 use crate::recover::quarantine::Quarantine;
-use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, node};
 
@@ -14,9 +14,9 @@ fn faults(of: &[&str]) -> Config {
     Config { faults: faults.collect(), ..Config::default() }
 }
 
-/// Shows a host a node for each pod, all pods, and has it decide. After a panic another begins, without what is left out.
-/// How many panics that took.
-fn served(config: &Config, pods: &[&str]) -> (HostFixture, u32) {
+/// Gives a host all pods and a node for each, and runs cycles. After a panic a new host starts with the same quarantine. Returns
+/// the last host and the number of panics.
+fn run_with_faults(config: &Config, pods: &[&str]) -> (HostFixture, u32) {
     let (mut quarantine, mut panics) = (Quarantine::default(), 0);
     loop {
         let mut stage = HostFixture::with(config);
@@ -25,12 +25,12 @@ fn served(config: &Config, pods: &[&str]) -> (HostFixture, u32) {
             stage.show(node(&format!("n{at}")), false);
         }
         pods.iter().for_each(|pod| stage.show(alone(pod), false));
-        match stage.host.survive(|host| (0..20).for_each(|_| host.run_cycle())) {
+        match stage.host.catch_panic(|host| (0..20).for_each(|_| host.run_cycle())) {
             Ok(()) => return (stage, panics),
-            Err(Panicked(found)) => found.expect("something to leave out"),
+            Err(Panicked(found)) => found.expect("something to quarantine"),
         }
         panics += 1;
-        assert!(panics < 50, "it goes on for ever");
+        assert!(panics < 50, "the panics do not end");
         quarantine = std::mem::take(&mut stage.host.quarantine);
     }
 }
@@ -44,27 +44,28 @@ fn admitted(stage: &HostFixture, pods: &[&str]) -> Vec<String> {
 const PODS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 #[tokio::test]
-async fn gang_that_panics_when_reconciled_is_left_out_alone() {
-    let (stage, panics) = served(&faults(&["panic:team/c.pod"]), &PODS);
+async fn only_the_gang_that_panics_when_reconciled_is_quarantined() {
+    let (stage, panics) = run_with_faults(&faults(&["panic:team/c.pod"]), &PODS);
     assert_eq!(panics, 1);
     assert_eq!(admitted(&stage, &PODS), ["team/a.pod", "team/b.pod", "team/d.pod", "team/e.pod"]);
-    let group = stage.host.gangs.get("team/c.pod").expect("it is known");
-    let (why, _) = group.blocked.as_ref().expect("it is told");
-    assert!(why.starts_with("left out for 60 s: handling it caused an internal error"), "{why}");
+    let record = stage.host.gangs.get("team/c.pod").expect("it is known");
+    let (why, _) = record.blocked.as_ref().expect("it is reported");
+    assert!(why.starts_with("quarantined for 60 s: handling it caused an internal error"), "{why}");
 }
 
 #[tokio::test]
-async fn gangs_that_make_the_planner_panic_are_left_out_alone() {
-    let (stage, panics) = served(&faults(&["plan:team/b.pod", "plan:team/e.pod"]), &PODS);
+async fn only_gangs_that_make_the_planner_panic_are_quarantined() {
+    let (stage, panics) = run_with_faults(&faults(&["plan:team/b.pod", "plan:team/e.pod"]), &PODS);
     assert!(panics <= 8, "{panics}");
     assert_eq!(admitted(&stage, &PODS), ["team/a.pod", "team/c.pod", "team/d.pod"]);
 }
 
 #[tokio::test]
-async fn panic_without_a_subject_ends_the_process() {
+async fn panic_without_a_current_item_ends_the_process() {
     let mut stage = HostFixture::new();
-    let Err(Panicked(Err(Unknown(why)))) = stage.host.survive(|_| panic!("no subject")) else {
-        panic!("something was blamed");
+    let Err(Panicked(Err(UnknownCause(why)))) = stage.host.catch_panic(|_| panic!("no subject"))
+    else {
+        panic!("something was quarantined");
     };
     assert_eq!(why, "no subject");
 }

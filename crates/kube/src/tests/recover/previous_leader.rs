@@ -1,4 +1,4 @@
-//! What whoever led before has left behind: queues that are gone, offerings that failed, orders that did.
+//! What the previous leader has left: deleted queues, offerings without stock, failed orders.
 
 use muster_core::gang::Phase;
 use muster_core::id::{ClaimId, OfferingRef, PoolIdx};
@@ -17,8 +17,8 @@ fn in_queue(mut pod: Value, queue: &str) -> Value {
     pod
 }
 
-/// A Job of two in a queue that nobody declares any more; how many of its pods are somewhere.
-fn of_a_queue_that_is_gone(bound: u32) -> HostFixture {
+/// A Job of two in a deleted queue, with this many of its pods bound.
+fn job_in_deleted_queue(bound: u32) -> HostFixture {
     let mut stage = HostFixture::new();
     stage.show(job("train", 2), false);
     for at in 0..2 {
@@ -32,18 +32,18 @@ fn of_a_queue_that_is_gone(bound: u32) -> HostFixture {
 }
 
 #[tokio::test]
-async fn who_runs_in_a_queue_that_was_deleted_goes_on_under_the_next_leader() {
-    let mut stage = of_a_queue_that_is_gone(2);
+async fn gang_running_in_a_deleted_queue_goes_on_under_the_next_leader() {
+    let mut stage = job_in_deleted_queue(2);
     assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
     assert_eq!(seats(&stage, TRAIN), 2);
-    // Nobody is put on top of it, and nobody else is taken in there.
+    // Its nodes are used, and the queue accepts no other gang.
     stage.show(job("other", 1), false);
     stage.see(pod("other-0", of_job("other")));
     assert_eq!(stage.phase("team/other.job"), Some(&Phase::Waiting));
     stage.show(job("late", 1), false);
     stage.see(in_queue(pod("late-0", of_job("late")), "gone"));
-    assert_eq!(stage.phase("team/late.job"), None, "the queue takes nobody");
-    // One that fails finds its seat when it is made again.
+    assert_eq!(stage.phase("team/late.job"), None, "the queue is closed");
+    // A failed member gets its seat again when it is recreated.
     let mut failed = on(in_queue(pod("train-1", of_job("train")), "gone"), "n1");
     failed["status"]["phase"] = json!("Failed");
     stage.see(failed);
@@ -52,25 +52,25 @@ async fn who_runs_in_a_queue_that_was_deleted_goes_on_under_the_next_leader() {
 }
 
 #[tokio::test]
-async fn who_waits_in_a_queue_that_was_deleted_is_told_that_it_is_not_there() {
-    let stage = of_a_queue_that_is_gone(0);
+async fn gang_waiting_in_a_deleted_queue_is_blocked_with_the_reason() {
+    let stage = job_in_deleted_queue(0);
     assert_eq!(stage.phase(TRAIN), None);
-    let why = stage.host.gangs.get(TRAIN).and_then(|group| group.blocked.clone());
+    let why = stage.host.gangs.get(TRAIN).and_then(|record| record.blocked.clone());
     assert!(why.is_some_and(|(why, _)| why.contains("gone")));
 }
 
 /// The offering of the pool [`pool`].
 const OFFERING: OfferingRef = OfferingRef { pool: PoolIdx(0), slot: 0 };
 
-/// As the pool's object says when it is told how it stands.
-fn pool_as_told(stage: &HostFixture) -> Value {
-    let mut told = pool();
-    told["status"] = stage.host.pool_status(PoolIdx(0));
-    told
+/// The Pool object with its status written.
+fn pool_with_status(stage: &HostFixture) -> Value {
+    let mut pool = pool();
+    pool["status"] = stage.host.pool_status(PoolIdx(0));
+    pool
 }
 
 #[tokio::test]
-async fn what_had_run_out_is_not_asked_for_at_once_by_the_next_leader() {
+async fn next_leader_avoids_an_offering_without_stock() {
     let (mut stage, claims) = assembling(2);
     let at = stage.host.supply_status.at_last();
     for claim in claims {
@@ -78,8 +78,8 @@ async fn what_had_run_out_is_not_asked_for_at_once_by_the_next_leader() {
     }
     stage.host.run_cycle();
     assert_eq!(stage.order(TRAIN), None, "{:?}", stage.host.verdicts);
-    assert!(stage.host.supply_status.at_last() > at, "it is written down at once");
-    let pool = pool_as_told(&stage);
+    assert!(stage.host.supply_status.at_last() > at, "the status is written at once");
+    let pool = pool_with_status(&stage);
     assert_eq!(pool["status"]["offerings"][0]["name"], "gpu8/zone-a/on-demand");
     let mut next = HostFixture::new();
     next.show(pool, false);
@@ -88,7 +88,7 @@ async fn what_had_run_out_is_not_asked_for_at_once_by_the_next_leader() {
         next.show(pod(&format!("train-{at}"), of_job("train")), false);
     }
     next.host.run_cycle();
-    assert_eq!(next.order(TRAIN), None, "it is asked for what was refused a moment ago");
+    assert_eq!(next.order(TRAIN), None, "it requests what was refused a moment ago");
     let [(_, verdict::Verdict::Waiting { blockers, .. })] = &*next.host.verdicts else {
         panic!("{:?}", next.host.verdicts)
     };
@@ -100,13 +100,13 @@ async fn what_had_run_out_is_not_asked_for_at_once_by_the_next_leader() {
 }
 
 #[tokio::test]
-async fn nothing_is_said_of_offerings_that_are_as_good_as_any() {
+async fn healthy_offerings_are_not_in_the_pool_status() {
     let (stage, _) = assembling(1);
-    assert_eq!(pool_as_told(&stage)["status"]["offerings"], Value::Null);
+    assert_eq!(pool_with_status(&stage)["status"]["offerings"], Value::Null);
 }
 
 #[tokio::test]
-async fn what_is_said_of_offerings_and_makes_no_sense_stops_nobody() {
+async fn invalid_offering_status_is_ignored() {
     for offerings in [json!("x"), json!([{"name": 7}]), json!([{"name": "a", "failures": -1}])] {
         let mut odd = pool();
         odd["status"] = json!({"offerings": offerings});
@@ -119,7 +119,7 @@ async fn what_is_said_of_offerings_and_makes_no_sense_stops_nobody() {
 }
 
 #[tokio::test]
-async fn orders_that_failed_count_under_the_next_leader() {
+async fn failed_orders_count_under_the_next_leader() {
     let gang_object = |last: &str| {
         json!({
             "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",

@@ -1,16 +1,16 @@
-//! A host that begins with what another has left: it goes on from there, and nobody is the worse for it.
+//! A host that starts with the objects of a previous leader goes on from there.
 
 use muster_core::gang::Phase;
 use muster_core::id::ClaimId;
 use muster_core::order::ClaimState;
 use serde_json::{Value, json};
 
-use crate::provision::order_object::{order_name, written};
+use crate::provision::order_object::{order_manifest, order_name};
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{bought, claim, job, node, of_job, pod, pool};
 use crate::tests::schedule::cases::{TRAIN, assembling, on};
 
-/// Ten o'clock, and what that is in the World.
+/// Ten o'clock, as the API server writes it and in milliseconds.
 const TEN: &str = "2026-11-01T10:00:00Z";
 const TEN_MS: i64 = 1_793_527_200_000;
 
@@ -19,7 +19,7 @@ fn made_at(mut object: Value, when: &str) -> Value {
     object
 }
 
-/// The object of a gang that Muster made of the Job `train`.
+/// The Gang object that Muster created for the Job `train`.
 fn gang_object(status: &Value) -> Value {
     json!({
         "apiVersion": "muster.sh/v1alpha1", "kind": "Gang",
@@ -36,7 +36,7 @@ fn gang_object(status: &Value) -> Value {
 fn order_object(stage: &HostFixture, gang: &str) -> Value {
     let id = stage.order(gang).expect("it has an order");
     let order = &stage.host.world.orders()[&id];
-    let spec = written(&stage.host.world, &order.spec, 1).expect("it can be written");
+    let spec = order_manifest(&stage.host.world, &order.spec, 1).expect("it can be written");
     json!({
         "apiVersion": "muster.sh/v1alpha1", "kind": "Order",
         "metadata": {"name": order_name(id), "uid": "order", "creationTimestamp": TEN},
@@ -44,8 +44,8 @@ fn order_object(stage: &HostFixture, gang: &str) -> Value {
     })
 }
 
-/// Another host that has seen the pool and the Job `train` with its pods, and has not looked yet.
-fn another(pods: u32) -> HostFixture {
+/// A new host that has observed the pool and the Job `train` with its pods, and has run no cycle yet.
+fn next_leader(pods: u32) -> HostFixture {
     let mut stage = HostFixture::new();
     stage.show(pool(), false);
     stage.show(made_at(job("train", pods), TEN), false);
@@ -56,19 +56,19 @@ fn another(pods: u32) -> HostFixture {
 }
 
 #[tokio::test]
-async fn who_waits_has_waited_since_its_work_was_submitted() {
-    let mut stage = another(2);
+async fn waiting_time_counts_from_submission_after_a_restart() {
+    let mut stage = next_leader(2);
     stage.host.run_cycle();
     let (_, gang) = stage.gang(TRAIN).expect("it is there");
     assert_eq!((gang.submitted.0, gang.waits_since.0), (TEN_MS, TEN_MS));
-    // Its turn was over an hour later, and it stands behind those who waited then.
-    let mut stage = another(2);
+    // Its time slice ended an hour later, and it queues behind gangs that waited then.
+    let mut stage = next_leader(2);
     stage.show(gang_object(&json!({"waitingSince": "2026-11-01T11:00:00Z"})), false);
     stage.host.run_cycle();
     let (_, gang) = stage.gang(TRAIN).expect("it is there");
     assert_eq!((gang.submitted.0, gang.waits_since.0), (TEN_MS, TEN_MS + 3_600_000));
-    // What is told of another that had its name does not count.
-    let mut stage = another(2);
+    // The status of an earlier gang of the same name does not count.
+    let mut stage = next_leader(2);
     stage.show(gang_object(&json!({"waitingSince": "2026-10-01T11:00:00Z"})), false);
     stage.host.run_cycle();
     let (_, gang) = stage.gang(TRAIN).expect("it is there");
@@ -76,7 +76,7 @@ async fn who_waits_has_waited_since_its_work_was_submitted() {
 }
 
 #[tokio::test]
-async fn who_runs_does_so_since_its_pods_do() {
+async fn running_time_counts_from_the_start_of_the_pods() {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(made_at(job("train", 1), "2026-10-30T10:00:00Z"), false);
@@ -91,18 +91,18 @@ async fn who_runs_does_so_since_its_pods_do() {
 }
 
 #[tokio::test]
-async fn an_order_goes_on_with_what_has_come_and_what_was_never_asked_for() {
+async fn stored_order_goes_on_with_ready_pending_and_unrequested_claims() {
     let (first, claims) = assembling(3);
     let order = order_object(&first, TRAIN);
-    let mut stage = another(3);
+    let mut stage = next_leader(3);
     stage.show(order, false);
-    // One is ready, one is under way, and before the third was asked for somebody was killed.
+    // One is ready, one is pending, and the previous leader was killed before it requested the third.
     stage.show(claim(claims[0]), false);
     stage.show(bought(claims[0]), false);
     stage.show(claim(claims[1]), false);
     stage.host.run_cycle();
     assert_eq!(stage.order(TRAIN), first.order(TRAIN), "{:?}", stage.phase(TRAIN));
-    assert_eq!(stage.claims(), claims, "nothing is asked for twice");
+    assert_eq!(stage.claims(), claims, "nothing is requested twice");
     let order = &stage.host.world.orders()[&stage.order(TRAIN).expect("just seen")];
     assert_eq!((order.placed.0, order.top_ups), (TEN_MS, 1));
     assert!(matches!(stage.host.world.claims()[&ClaimId(claims[0])].state, ClaimState::Ready(_)));
@@ -112,7 +112,7 @@ async fn an_order_goes_on_with_what_has_come_and_what_was_never_asked_for() {
 }
 
 #[tokio::test]
-async fn an_order_that_comes_too_late_is_nobodys_and_goes() {
+async fn order_written_too_late_by_a_previous_leader_is_deleted() {
     let (first, _) = assembling(1);
     let late = order_object(&first, TRAIN);
     let mut stage = HostFixture::new();
@@ -120,12 +120,12 @@ async fn an_order_that_comes_too_late_is_nobodys_and_goes() {
     let name = late["metadata"]["name"].as_str().expect("a name").to_owned();
     assert!(!stage.host.ordered_writes.is_busy(&name));
     stage.see(late);
-    assert!(stage.host.ordered_writes.is_busy(&name), "it is not removed");
+    assert!(stage.host.ordered_writes.is_busy(&name), "it is not deleted");
 }
 
 #[tokio::test]
-async fn who_was_being_stopped_is_stopped_whole() {
-    let sent_away = |name: &str, node: &str| {
+async fn gang_that_was_being_stopped_is_stopped_as_a_whole() {
+    let evicted = |name: &str, node: &str| {
         let mut pod = on(pod(name, of_job("train")), node);
         pod["metadata"]["deletionTimestamp"] = json!(TEN);
         pod["status"] = json!({"phase": "Running", "conditions": [{
@@ -145,15 +145,15 @@ async fn who_was_being_stopped_is_stopped_whole() {
         stage.host.run_cycle();
         stage.phase(TRAIN).cloned()
     };
-    let stopped = show(sent_away("train-0", "n0"), runs("train-1", "n1"));
+    let stopped = show(evicted("train-0", "n0"), runs("train-1", "n1"));
     assert_eq!(stopped, Some(Phase::Stopping), "one of two is left");
     let goes_on = show(runs("train-0", "n0"), runs("train-1", "n1"));
     assert!(matches!(goes_on, Some(Phase::Running { .. })), "{goes_on:?}");
 }
 
 #[tokio::test]
-async fn who_is_on_a_node_whose_claim_is_leaving_is_told_and_an_idle_one_goes() {
-    let leaving = |id: u32| {
+async fn used_node_of_a_terminating_claim_gets_notice_and_an_idle_one_goes() {
+    let terminating = |id: u32| {
         let mut claim = claim(id);
         claim["metadata"]["deletionTimestamp"] = json!(TEN);
         claim["status"]["nodeName"] = json!(format!("node-{id}"));
@@ -162,7 +162,7 @@ async fn who_is_on_a_node_whose_claim_is_leaving_is_told_and_an_idle_one_goes() 
     let mut stage = HostFixture::new();
     stage.show(pool(), false);
     for id in [7, 8] {
-        stage.show(leaving(id), false);
+        stage.show(terminating(id), false);
         stage.show(bought(id), false);
     }
     stage.show(job("train", 1), false);
@@ -172,8 +172,8 @@ async fn who_is_on_a_node_whose_claim_is_leaving_is_told_and_an_idle_one_goes() 
         let world = &stage.host.world;
         world.node_named(name).and_then(|node| world.node(node)).expect("it is there")
     };
-    assert!(node("node-7").notice.is_some(), "whoever is on it has until it is gone");
+    assert!(node("node-7").notice.is_some(), "its pods have until it is gone");
     let claims = stage.host.world.claims();
     assert!(!matches!(claims[&ClaimId(7)].state, ClaimState::Failed(_)), "{claims:?}");
-    assert!(claims[&ClaimId(8)].releasing, "nobody minds");
+    assert!(claims[&ClaimId(8)].releasing, "it is idle");
 }

@@ -1,4 +1,4 @@
-//! What is written down and is out of date: whoever led before gave the seats to others, and was ended before it could say so.
+//! Recorded placements that are stale: the previous leader gave the seats to another gang, and ended before it wrote that.
 
 use muster_core::gang::Phase;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::tests::schedule::seats::{assigned_to, seats};
 
 const WINNER: &str = "team/winner.job";
 
-/// The Gang that Muster made of a workload, whose members were told to go to these nodes.
+/// The Gang object that Muster created for a workload, with its members placed on these nodes.
 fn placed(name: &str, phase: &str, nodes: &[&str]) -> Value {
     let seat = |node: &&str| json!({"role": "worker", "node": node, "members": 1});
     json!({
@@ -22,7 +22,7 @@ fn placed(name: &str, phase: &str, nodes: &[&str]) -> Value {
     })
 }
 
-/// The members of a Job of two, of whom so many are on their nodes.
+/// A Job of two with its pods, of which this many are bound.
 fn two(stage: &mut HostFixture, name: &str, bound: usize) {
     stage.show(job(name, 2), false);
     for (at, node) in ["n0", "n1"].into_iter().enumerate() {
@@ -32,12 +32,12 @@ fn two(stage: &mut HostFixture, name: &str, bound: usize) {
 }
 
 #[tokio::test]
-async fn seats_that_another_was_given_are_not_had_by_both() {
+async fn stale_placement_loses_its_seats_to_the_gang_that_has_them() {
     for bound in [2, 1, 0] {
         let mut stage = HostFixture::new();
         stage.show(node("n0"), false);
         stage.show(node("n1"), false);
-        // It was stopped, and its pods were made again.
+        // It was stopped, and its pods were recreated.
         two(&mut stage, "train", 0);
         stage.show(placed("train.job", "Running", &["n0", "n1"]), false);
         two(&mut stage, "winner", bound);
@@ -48,7 +48,7 @@ async fn seats_that_another_was_given_are_not_had_by_both() {
         assert_eq!(assigned_to(&stage, TRAIN, "train-0"), None);
         assert!(
             stage.host.ordered_writes.is_busy(TRAIN),
-            "what is out of date stays on its object"
+            "the stale placement stays on its object"
         );
         for at in bound..2 {
             let node = format!("n{at}");
@@ -62,7 +62,7 @@ async fn seats_that_another_was_given_are_not_had_by_both() {
 }
 
 #[tokio::test]
-async fn seats_that_nobody_else_has_are_kept_for_whoever_comes_back() {
+async fn recorded_seats_that_are_free_are_kept_for_recreated_pods() {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
@@ -77,7 +77,7 @@ async fn seats_that_nobody_else_has_are_kept_for_whoever_comes_back() {
 }
 
 #[tokio::test]
-async fn half_a_gang_whose_other_half_has_no_room_any_more_starts_over() {
+async fn half_bound_gang_whose_other_seats_are_taken_starts_over() {
     let mut stage = HostFixture::new();
     stage.show(node("n0"), false);
     stage.show(node("n1"), false);
@@ -91,7 +91,7 @@ async fn half_a_gang_whose_other_half_has_no_room_any_more_starts_over() {
 }
 
 #[tokio::test]
-async fn who_gave_members_up_goes_on_with_those_it_has() {
+async fn elastic_gang_goes_on_with_the_members_it_has_left() {
     let elastic = json!({
         "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob",
         "metadata": {"name": "train", "namespace": "team", "uid": "train"},

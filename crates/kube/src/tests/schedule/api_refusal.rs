@@ -5,8 +5,8 @@ use muster_core::time::Span;
 use muster_core::verdict::Verdict;
 use serde_json::{Value, json};
 
+use crate::config::Config;
 use crate::effects::outcome::Outcome;
-use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, of_job, pod};
 use crate::tests::schedule::cases::{TRAIN, on};

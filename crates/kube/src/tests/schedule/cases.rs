@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::cache::kinds::KindRole;
 use crate::cache::store::Store;
+use crate::config::Config;
 use crate::effects::outcome::Outcome;
-use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool, spec};
 
@@ -148,7 +148,7 @@ async fn names_of_other_systems_become_valid_gang_and_role_names() {
     one["metadata"]["labels"] = json!({"muster.sh/role": "Worker_A"});
     stage.see(one);
     let record = stage.host.gangs.names().next().expect("a gang").clone();
-    let object = stage.host.gang_object(&record).expect("Muster creates its object");
+    let object = stage.host.generated_gang_object(&record).expect("Muster creates its object");
     let name = object.metadata.name.clone().unwrap_or_default();
     assert!(name.starts_with("my-gang-"), "{name}");
     let role = object.data["spec"]["roles"][0]["name"].as_str().unwrap_or_default().to_owned();
@@ -159,7 +159,7 @@ async fn names_of_other_systems_become_valid_gang_and_role_names() {
     let mut object = serde_json::to_value(object).expect("plain");
     object["status"] = json!({"placement": [{"role": role, "node": "n", "members": 1}]});
     stage.show(object, false);
-    assert_eq!(stage.host.recorded(&record).map(|sitting| sitting.len()), Some(1));
+    assert_eq!(stage.host.recorded_seats(&record).map(|sitting| sitting.len()), Some(1));
 }
 
 /// Two pods that declare a gang.
@@ -185,7 +185,7 @@ async fn placement_is_read_from_the_status_and_not_from_annotations() {
     // It is created with the placement, so it is created once.
     assert!(stage.host.gangs_without_object.is_empty());
     let placement = stage.host.placement(stage.host.world.gang(id).expect("taken in"));
-    let object = stage.host.gang_object(&record).expect("Muster creates its object");
+    let object = stage.host.generated_gang_object(&record).expect("Muster creates its object");
     let object = serde_json::to_value(object).expect("plain");
     let recorded = |stage: &mut HostFixture, status: Option<Value>| {
         let mut object = object.clone();
@@ -195,7 +195,7 @@ async fn placement_is_read_from_the_status_and_not_from_annotations() {
             object["status"] = status;
         }
         stage.show(object, false);
-        let all = stage.host.recorded(&record).unwrap_or_default();
+        let all = stage.host.recorded_seats(&record).unwrap_or_default();
         all.iter().map(|one| one.members).sum::<u16>()
     };
     assert_eq!(recorded(&mut stage, Some(json!({"placement": placement}))), 2);
@@ -288,7 +288,7 @@ async fn claims_that_no_pool_offers_are_found_and_released() {
 #[tokio::test]
 async fn gang_of_a_newly_served_kind_does_not_start_in_part() {
     let new = KindRole::Workload(WorkloadKind::PyTorchJob);
-    let mut stage = HostFixture::watching(&Config::default(), |interest| interest != new);
+    let mut stage = HostFixture::watching(&Config::default(), |kind_role| kind_role != new);
     stage.show(node("n0"), false);
     stage.see(pod("a", ("kubeflow.org/v1", "PyTorchJob", "train")));
     assert_eq!(

@@ -200,28 +200,32 @@ async fn state_of_deleted_objects_is_dropped() {
             "autoscaling.x-k8s.io/consume-provisioning-request": format!("room-{at}"),
         });
         stage.see(waits.clone());
-        assert_eq!(stage.host.served_requests.waited_for(), 1);
+        assert_eq!(stage.host.served_requests.awaited_count(), 1);
         stage.see_gone(waits);
     }
-    assert_eq!(stage.host.served_requests.waited_for(), 0, "requests that never come are awaited");
+    assert_eq!(
+        stage.host.served_requests.awaited_count(),
+        0,
+        "requests that never come are awaited"
+    );
     for at in 0..3 {
         let mut odd = queue(&format!("q{at}"));
         odd["spec"] = json!({"weight": "heavy"});
         stage.see(odd.clone());
-        stage.host.supply_status.is_news();
+        stage.host.supply_status.write_soon();
         stage.host.run_cycle();
         assert_eq!(stage.host.supply_status.remembers(KindRole::Queue), 1);
         stage.see_gone(odd);
         let mut odd = json!({"apiVersion": "muster.sh/v1alpha1", "kind": "Topology",
             "metadata": {"name": format!("t{at}"), "uid": "t"}, "spec": {"levels": "odd"}});
         stage.see(odd.clone());
-        stage.host.supply_status.is_news();
+        stage.host.supply_status.write_soon();
         stage.host.run_cycle();
         assert_eq!(stage.host.rejected_objects.len(), 1, "{:?}", stage.host.rejected_objects);
         odd["metadata"]["deletionTimestamp"] = json!("2026-10-15T10:00:00Z");
         stage.see_gone(odd);
     }
-    stage.host.supply_status.is_news();
+    stage.host.supply_status.write_soon();
     stage.host.run_cycle();
     assert_eq!(stage.host.supply_status.remembers(KindRole::Queue), 0);
     assert!(stage.host.rejected_objects.is_empty(), "{:?}", stage.host.rejected_objects);

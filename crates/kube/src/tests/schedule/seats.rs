@@ -4,8 +4,8 @@ use muster_core::gang::{Phase, members_of};
 use muster_core::time::Span;
 use serde_json::{Value, json};
 
+use crate::config::Config;
 use crate::effects::outcome::Outcome;
-use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{job, node, of_job, pod};
 use crate::tests::schedule::cases::{TRAIN, on};

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::cache::kinds::KindRole;
+use crate::config::Config;
 use crate::features::Feature;
-use crate::run::Config;
 use crate::tests::fixture::HostFixture;
 use crate::tests::objects::{alone, job, node, pool};
 

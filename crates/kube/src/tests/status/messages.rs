@@ -13,11 +13,11 @@ impl HostFixture {
     fn pods_are_told(&self, name: &str) -> Option<&'static str> {
         let id = self.host.world.gang_named(name)?;
         let (_, verdict) = self.host.verdicts.iter().find(|(of, _)| *of == id)?;
-        self.host.reason_for_pods(name, verdict, &self.host.told_of(id, verdict))
+        self.host.pod_reason(name, verdict, &self.host.status_report(id, verdict))
     }
 
-    fn why_refused(&self, interest: KindRole, name: &str) -> Option<&str> {
-        self.host.rejected_objects.get(&(interest, name.into())).map(String::as_str)
+    fn why_refused(&self, kind_role: KindRole, name: &str) -> Option<&str> {
+        self.host.rejected_objects.get(&(kind_role, name.into())).map(String::as_str)
     }
 }
 
@@ -239,7 +239,7 @@ async fn a_condition_says_which_rewriting_of_an_object_it_is_about_and_since_whe
     let said = stage.host.since(stage.host.judgement(KindRole::Queue, &object), &object);
     assert_eq!((&said["status"], &said["observedGeneration"]), (&json!("True"), &json!(3)));
     assert_eq!(said["lastTransitionTime"], "2026-01-01T00:00:00Z");
-    stage.host.judge(KindRole::Queue, "team", Some("not so".to_owned()));
+    stage.host.report_acceptance(KindRole::Queue, "team", Some("not so".to_owned()));
     let said = stage.host.since(stage.host.judgement(KindRole::Queue, &object), &object);
     assert_eq!((&said["status"], &said["message"]), (&json!("False"), &json!("not so")));
     assert_ne!(said["lastTransitionTime"], "2026-01-01T00:00:00Z");

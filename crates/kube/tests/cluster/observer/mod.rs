@@ -1,32 +1,23 @@
-//! An auditor: its own watch, its own books. It sees only what anybody could see, and says where a promise broke.
+//! Audits a test from outside: an own watch, own records, and a finding for each promise that was broken.
 //!
-//! [`watch`] reads the server, [`books`] keeps what was read, and each promise has a file of its own. Nothing of the
-//! product is asked, and nothing of its code is used but the reader of quantities. `planted` shows each finding being
-//! made, by histories that are not as promised.
+//! [`watch`] reads the API server, [`snapshot`] keeps what was read, [`audit`] runs the checks, and `promises` has a file for
+//! each promise. It reads only what any client can read, asks the product nothing, and uses none of its code but the parser of
+//! quantities.
 //!
-//! Not looked at, since it cannot be told from outside: the queues of other dialects, the limits of single users, and who
-//! was to be first in line.
+//! Not checked, since it is not visible from outside: the queues of other dialects, limits of single users, and the order of
+//! the queue.
 
-mod books;
-mod doubts;
-mod evicted;
-mod free;
-mod gangs;
-mod observed;
-mod owed;
-mod partial;
-mod planted;
-mod pods;
-mod pools;
-mod queues;
-mod ready;
-mod room;
-mod seen;
-mod short;
-mod twice;
+mod audit;
+mod free_capacity;
+mod gang_membership;
+mod observed_cluster;
+mod pod_fields;
+mod promises;
+mod snapshot;
+mod suspected;
 mod watch;
 
-pub(crate) use gangs::{GANG, LEAST};
-pub(crate) use observed::Observed;
-pub(crate) use ready::ready_since;
+pub(crate) use gang_membership::{GANG, LEAST};
+pub(crate) use observed_cluster::ObservedCluster;
+pub(crate) use promises::ready_since;
 pub(crate) use watch::{Kind, Observer};

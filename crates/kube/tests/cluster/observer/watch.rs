@@ -1,4 +1,4 @@
-//! The watch, and what tests may ask of what it saw.
+//! Watches the API server, and answers questions of tests about the events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,10 +11,10 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
 use tokio::task::JoinSet;
 
-use super::books::{Books, key_of};
-use super::doubts::Moment;
+use super::audit::{Audit, key_of};
+use super::suspected::Moment;
 
-/// What is watched.
+/// The kinds that are watched.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Kind {
     Pod,
@@ -38,9 +38,9 @@ const KINDS: [Kind; 8] = [
     Kind::Job,
 ];
 
-/// How often it is looked whether all has been seen.
+/// How often the observer checks whether it is up to date.
 const EVERY: Duration = Duration::from_millis(30);
-/// The longest that the watch may be behind. Who is asked then can say nothing.
+/// The longest that the watch may lag. Longer than this, the observer cannot judge and the test fails.
 const BEHIND: Duration = Duration::from_secs(30);
 
 impl Kind {
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-/// Watches everything from when it is started.
+/// Watches all kinds from its start on.
 pub(crate) struct Observer {
     client: Client,
     kinds: Vec<Kind>,
@@ -74,23 +74,23 @@ pub(crate) struct Observer {
     _tasks: JoinSet<()>,
 }
 
-/// The books, and how far the watch is.
+/// The audit, and how far the watch is.
 #[derive(Default)]
 struct Notes {
-    books: Books,
+    audit: Audit,
     listed: BTreeSet<Kind>,
-    /// The newest that was seen of each object, also of those that are gone.
+    /// The newest resource version of each object, deleted ones included.
     versions: BTreeMap<(Kind, String), u64>,
 }
 
 impl Observer {
-    /// Watches what the server serves. Everything that is there has been seen when this returns.
+    /// Watches every kind that is served. All existing objects have been seen when this returns.
     pub(crate) async fn start(client: Client) -> Self {
         let notes = Arc::new(Mutex::new(Notes::default()));
         let (mut kinds, mut tasks) = (Vec::new(), JoinSet::new());
         for kind in KINDS {
             let objects: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
-            // Where nobody makes nodes, nobody knows claims.
+            // Without Karpenter, NodeClaims are not served.
             let Err(kube::Error::Api(status)) = objects.list(&ListParams::default().limit(1)).await
             else {
                 tasks.spawn(watch(objects, kind, notes.clone()));
@@ -106,7 +106,7 @@ impl Observer {
         observer
     }
 
-    /// Everything that was not as promised, when all that is there has been seen and every doubt is settled.
+    /// Every broken promise, once the watch is up to date and every suspicion is settled.
     pub(crate) async fn findings(&self) -> Vec<String> {
         let began = Instant::now();
         loop {
@@ -119,14 +119,14 @@ impl Observer {
         }
     }
 
-    /// Everything that was not as promised, if no doubt is open.
+    /// Every broken promise, if no suspicion is open.
     fn settled(&self) -> Option<Vec<String>> {
         let mut notes = self.notes();
-        notes.books.look(Moment::now());
-        notes.books.is_settled().then(|| notes.books.findings())
+        notes.audit.check(Moment::now());
+        notes.audit.is_settled().then(|| notes.audit.findings())
     }
 
-    /// Something that is there as nobody has seen it yet.
+    /// An object whose current version the watch has not seen yet.
     async fn behind(&self) -> Option<String> {
         for kind in &self.kinds {
             let objects: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind.resource());
@@ -149,38 +149,38 @@ impl Observer {
         None
     }
 
-    /// The longest that any gang was bound, or let go, in part.
+    /// The longest that any gang was bound or ungated in part.
     pub(crate) fn window(&self) -> Duration {
-        self.notes().books.partial.window
+        self.notes().audit.partial_gangs.window
     }
 
-    /// When somebody was first seen on a node.
+    /// When a pod was first seen on a node.
     pub(crate) fn first_bound(&self) -> Option<Instant> {
-        self.notes().books.first_bound
+        self.notes().audit.first_bound
     }
 
-    /// When the claim of a node was seen to be given back.
+    /// When the claim of a node was seen to be released.
     pub(crate) fn returned(&self, node: &str) -> Option<Instant> {
-        self.notes().books.owed.returned.get(node).copied()
+        self.notes().audit.unused_claims.returned.get(node).copied()
     }
 
-    /// How many pods of a gang were told to make way.
-    pub(crate) fn sent_away(&self, gang: &str) -> usize {
-        self.notes().books.sent_away.get(gang).map_or(0, BTreeSet::len)
+    /// How many pods of a gang were evicted.
+    pub(crate) fn evicted(&self, gang: &str) -> usize {
+        self.notes().audit.evicted.get(gang).map_or(0, BTreeSet::len)
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.notes.lock().expect("nobody panics with it")
+        self.notes.lock().expect("no holder panics")
     }
 }
 
-/// Writes down all objects of a kind. What a list no longer has is gone, although nobody said so.
+/// Records all objects of a kind. An object that is missing from a new list is gone, also without a delete event.
 async fn watch(objects: Api<DynamicObject>, kind: Kind, notes: Arc<Mutex<Notes>>) {
     let stream = watcher(objects, Config::default()).default_backoff();
     futures::pin_mut!(stream);
     let (mut there, mut before) = (BTreeMap::new(), BTreeMap::new());
     while let Some(event) = stream.next().await {
-        let mut notes = notes.lock().expect("nobody panics with it");
+        let mut notes = notes.lock().expect("no holder panics");
         match event {
             Ok(Event::Init) => before = std::mem::take(&mut there),
             Ok(Event::Apply(one) | Event::InitApply(one)) => {
@@ -206,11 +206,11 @@ async fn watch(objects: Api<DynamicObject>, kind: Kind, notes: Arc<Mutex<Notes>>
 impl Notes {
     fn see(&mut self, kind: Kind, object: DynamicObject, is_there: bool) {
         self.versions.insert((kind, key_of(&object)), version_of(&object));
-        self.books.see(kind, object, is_there, Moment::now());
+        self.audit.see(kind, object, is_there, Moment::now());
     }
 }
 
-/// Servers count them up.
+/// API servers increment resource versions.
 fn version_of(object: &impl ResourceExt) -> u64 {
     object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
 }

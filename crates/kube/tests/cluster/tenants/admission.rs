@@ -1,6 +1,7 @@
-//! A tenant writes none of Muster's own marks, names no queue without the right to use it, and is nobody else.
+//! A tenant writes none of the labels and annotations reserved for Muster (marks), names no queue without the right to
+//! use it, and cannot claim to be another user.
 //!
-//! The policies of the chart are evaluated by a real API server; no controller runs, but where its pods are looked at.
+//! A real API server evaluates the policies of the chart; a controller runs only where the test needs bound pods.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,10 @@ use serde_json::{Value, json};
 
 use super::tenancy::gang;
 use super::{TENANT, Tenancy, VICTIM};
-use crate::controller::Controller;
+use crate::fixture::controller::Controller;
 use crate::observer::Kind;
 
-/// Every mark that is Muster's alone.
+/// Every reserved mark.
 const MARKS: [&str; 12] = [
     "claim",
     "claims",
@@ -57,7 +58,7 @@ fn marked_gang(name: &str, metadata: &str, of_template: &str) -> String {
     )
 }
 
-/// What each policy refuses to everybody but Muster.
+/// Metadata that each policy refuses to every user but Muster.
 const REFUSED_WHEN_IN_FORCE: [(&str, &str); 2] = [
     ("annotations: {muster.sh/assigned-node: n0}", "Muster"),
     ("labels: {muster.sh/queue: secret}", "may not use"),
@@ -100,7 +101,7 @@ impl Tenancy {
         self.attempt(yaml).await.unwrap_or_else(|refusal| panic!("{what}: {refusal}"));
     }
 
-    /// Patches an object as somebody. What the API server has against it, if it refuses.
+    /// Patches an object with a role. The error is the message of the API server.
     async fn patch(&self, role: Role, kind: &str, name: &str, patch: &Value) -> Result<(), String> {
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
         let client = self.client(role).await;
@@ -136,7 +137,7 @@ impl Tenancy {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tenant_creates_nothing_with_marks_that_are_musters() {
+async fn tenant_creates_no_object_with_marks_reserved_for_muster() {
     let Some(tenancy) = Tenancy::start(2).await else { return };
     tenancy.until_enforced().await;
     for mark in MARKS {
@@ -150,7 +151,7 @@ async fn tenant_creates_nothing_with_marks_that_are_musters() {
             tenancy.refuses("a gang's template", &marked_gang("g", "", &marked), &words).await;
         }
     }
-    // A mark that says nothing is one all the same.
+    // An empty mark is refused as well.
     tenancy
         .refuses(
             "no words",
@@ -167,13 +168,13 @@ async fn tenant_creates_nothing_with_marks_that_are_musters() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tenant_changes_and_removes_no_marks_and_may_change_all_else() {
+async fn tenant_changes_no_reserved_mark_and_may_change_all_else() {
     let Some(tenancy) = Tenancy::start(0).await else { return };
     tenancy.until_enforced().await;
     tenancy.takes("a pod", &pod("p", "")).await;
     tenancy.takes("a job", &job("j", "", "")).await;
     tenancy.takes("a gang", &marked_gang("g", "", "")).await;
-    // Muster has its marks on a Gang from the moment it makes one.
+    // Muster writes its marks on a Gang when it creates one.
     let all: BTreeMap<String, &str> =
         MARKS.iter().map(|mark| (format!("muster.sh/{mark}"), "n0")).collect();
     let made = json!({
@@ -254,7 +255,7 @@ async fn queue_needs_the_right_to_use_it_unless_it_is_the_namespaces_own() {
             .await;
         tenancy.takes("a pod", &pod(&format!("of-{own}"), &queued(own))).await;
     }
-    // A gang that has its own queue is not moved to another's.
+    // A gang cannot be moved to the queue of another team.
     let moved = json!({"spec": {"queue": other}});
     let refusal = tenancy.patch(Role::Tenant, "Gang", "of-default", &moved).await;
     assert!(refusal.expect_err("moved").contains(words));
@@ -270,7 +271,7 @@ async fn queue_needs_the_right_to_use_it_unless_it_is_the_namespaces_own() {
         .await;
 }
 
-/// The tenant may use one queue of another's.
+/// Allows the tenant to use one queue of another team.
 const USE: &str = "
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -285,7 +286,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn user_is_stamped_from_the_request_and_stays() {
+async fn user_is_stamped_from_the_request_and_cannot_be_changed() {
     let Some(tenancy) = Tenancy::start(0).await else { return };
     tenancy.until_enforced().await;
     let spoofed = "annotations: {muster.sh/user: victim}";
@@ -302,7 +303,7 @@ async fn user_is_stamped_from_the_request_and_stays() {
         let patch = |user: Value| json!({"metadata": {"annotations": {"muster.sh/user": user}}});
         let refusal = tenancy.patch(Role::Tenant, kind, name, &patch(json!("victim"))).await;
         assert!(refusal.expect_err("changed").contains("cannot be changed"), "{kind}");
-        // Removing it changes nothing.
+        // A removed stamp is restored.
         tenancy.patch(Role::Tenant, kind, name, &patch(Value::Null)).await.expect("kept");
         assert_eq!(tenancy.stamp(kind, name).await.as_deref(), Some("tenant"), "{kind}");
     }
@@ -313,7 +314,7 @@ async fn user_is_stamped_from_the_request_and_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_that_controllers_make_have_the_user_of_their_job() {
+async fn pods_created_by_controllers_have_the_user_of_their_job() {
     let setup = Setup::bare().with(Part::Kwok).with(Part::ControllerManager);
     let Some(tenancy) = Tenancy::with(1, setup).await else { return };
     tenancy.until_enforced().await;
@@ -326,7 +327,7 @@ async fn pods_that_controllers_make_have_the_user_of_their_job() {
     };
     let stamp = tenancy.until("the Job has a pod", stamps).await;
     assert_eq!(stamp.as_deref(), Some("tenant"));
-    // A Deployment's template is not stamped, and what it says of a user is not believed.
+    // A Deployment's template is not stamped, and a user that it names is not trusted.
     let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: spoof, namespace: team-a}, spec: {selector: \
         {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}, annotations: {muster.sh/user: victim}}, spec: \
         {containers: [{name: worker, image: none}]}}}}";
@@ -337,7 +338,7 @@ async fn pods_that_controllers_make_have_the_user_of_their_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_of_namespaces_that_ask_for_it_are_musters() {
+async fn pods_of_labelled_namespaces_are_scheduled_by_muster() {
     let Some(tenancy) = Tenancy::start(1).await else { return };
     tenancy.until_enforced().await;
     let plain =

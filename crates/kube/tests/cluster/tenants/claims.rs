@@ -1,7 +1,7 @@
-//! A tenant claims what is another's by saying so: queues, priorities, users, costs, and time.
+//! A tenant claims queues, priorities, users, costs and times in its own objects.
 //!
-//! Each attempt is taken by the API server, since it is the tenant's own object, and comes to nothing: it is told why in
-//! its status, what others run goes on, and the victim, whose queue has a guarantee, starts.
+//! The API server accepts each attempt, since it is the tenant's own object, and it has no effect: its status reports
+//! why, gangs of others keep running, and the victim, whose queue has a guarantee, starts.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,12 @@ use serde_json::Value;
 
 use super::tenancy::gang;
 use super::{TENANT, Tenancy, VICTIM};
-use crate::controller::Controller;
+use crate::fixture::controller::Controller;
+use crate::fixture::manifests::HIGH_PRIORITY;
 use crate::observer::Kind;
-use crate::words::HIGH;
 
-/// The victim can count on three nodes and has them back in seconds; the tenant has a queue of its own; both share one.
+/// The victim's queue has a guarantee of three nodes, reclaimed within seconds; the tenant has a queue of its own; both
+/// share one.
 const QUEUES: &str = "
 apiVersion: muster.sh/v1alpha1
 kind: Queue
@@ -42,7 +43,7 @@ const KINDS: [&str; 3] = [
     "cluster-autoscaler/autoscaling.x-k8s.io_provisioningrequests",
 ];
 
-/// What the tenant claims in a Gang, and why it waits.
+/// Gangs of the tenant: name, claimed fields, and the reason for which they wait.
 const GANGS: [(&str, &str, &str); 8] = [
     ("loud", "priority: 2147483647", "PriorityNotAllowed"),
     ("just-above", "priority: 1", "PriorityNotAllowed"),
@@ -83,7 +84,7 @@ spec: {{minMember: 1, {spec}}}
     )
 }
 
-/// A request for room whose template, which no admission has seen, has the highest priority there is.
+/// A ProvisioningRequest whose template has the highest possible priority; no admission checks templates.
 const REQUEST: &str = "
 apiVersion: v1
 kind: PodTemplate
@@ -102,7 +103,7 @@ spec:
   podSets: [{podTemplateRef: {name: room}, count: 3}]
 ";
 
-fn is_told(reason: &str) -> impl Fn(&Value) -> bool {
+fn has_reason(reason: &str) -> impl Fn(&Value) -> bool {
     move |status| status["reason"] == reason
 }
 
@@ -111,11 +112,11 @@ fn is_limited(status: &Value) -> bool {
     matches!(status["reason"].as_str(), Some("UserLimit" | "QueuedBehind"))
 }
 
-/// The pods of the victim that are bound.
-async fn victims(tenancy: &Tenancy, begin: &str) -> BTreeSet<String> {
+/// UIDs of the victim's pods with this prefix that are not terminating.
+async fn victims(tenancy: &Tenancy, prefix: &str) -> BTreeSet<String> {
     let mine = tenancy.pods(VICTIM).await.into_iter();
     let mine = mine.filter(|pod| {
-        pod.name_any().starts_with(begin) && pod.metadata.deletion_timestamp.is_none()
+        pod.name_any().starts_with(prefix) && pod.metadata.deletion_timestamp.is_none()
     });
     mine.filter_map(|pod| pod.metadata.uid).collect()
 }
@@ -133,7 +134,7 @@ async fn victim_starts_in(tenancy: &Tenancy, queue: &str, name: &str, members: u
     tenancy.until_bound(VICTIM, name, members as usize).await;
 }
 
-/// Waits until the request was given up in these words.
+/// Waits until the request has failed with this text in its message.
 async fn until_request_fails(tenancy: &Tenancy, words: &str) {
     let kind = GroupVersionKind::gvk("autoscaling.x-k8s.io", "v1", "ProvisioningRequest");
     let observer = tenancy.client(Role::Observer).await;
@@ -151,15 +152,15 @@ async fn until_request_fails(tenancy: &Tenancy, words: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn claimed_queues_and_priorities_stop_nobody_and_start_nothing() {
+async fn claimed_queues_and_priorities_preempt_and_start_nothing() {
     let Some(tenancy) = Tenancy::without_policies(3, Setup::bare().with(Part::Kwok)).await else {
         return;
     };
     let Some(()) = tenancy.define_or_skip(&KINDS).await else { return };
     tenancy.apply(QUEUES).await.expect("queues");
-    tenancy.apply(HIGH).await.expect("a class");
+    tenancy.apply(HIGH_PRIORITY).await.expect("a class");
     let _controller = Controller::start(&tenancy, &VOLCANO);
-    // In the queue of everybody, where a higher priority would stop it.
+    // In the default queue, where a higher priority would preempt it.
     tenancy.victim_starts("base", 3, 8).await;
     let base = victims(&tenancy, "base").await;
     for (name, claim, _) in GANGS {
@@ -167,7 +168,7 @@ async fn claimed_queues_and_priorities_stop_nobody_and_start_nothing() {
     }
     let marks = "muster.sh/gang: marked, muster.sh/gang-size: '1', muster.sh/queue: team-b";
     tenancy.tenant_applies(&pod("marked", "muster", marks)).await;
-    // The chart gives no rights to kinds of other systems: an administrator has done it.
+    // The chart grants no rights to kinds of other systems: an administrator creates these.
     tenancy.apply(&group("stray", "queue: team-b")).await.expect("a group");
     tenancy
         .apply(&group("named", "queue: default, priorityClassName: high"))
@@ -175,30 +176,30 @@ async fn claimed_queues_and_priorities_stop_nobody_and_start_nothing() {
         .expect("a group");
     tenancy.apply(REQUEST).await.expect("a request");
     for (name, _, reason) in GANGS {
-        tenancy.until_status(TENANT, name, is_told(reason)).await;
+        tenancy.until_status(TENANT, name, has_reason(reason)).await;
     }
-    tenancy.until_status(TENANT, "marked", is_told("NamespaceNotAllowed")).await;
-    tenancy.until_status(TENANT, "stray.volcano", is_told("NamespaceNotAllowed")).await;
+    tenancy.until_status(TENANT, "marked", has_reason("NamespaceNotAllowed")).await;
+    tenancy.until_status(TENANT, "stray.volcano", has_reason("NamespaceNotAllowed")).await;
     tenancy.until_status(TENANT, "named.volcano", |status| status["phase"] == "Waiting").await;
     until_request_fails(&tenancy, "its priority is 2147483647").await;
     let message = tenancy.status(TENANT, "loud").await["message"].to_string();
     assert!(message.contains("2147483647") && message.contains("queue default"), "{message}");
-    assert_eq!(victims(&tenancy, "base").await, base, "what runs was stopped by a claim");
+    assert_eq!(victims(&tenancy, "base").await, base, "a claim preempted a running gang");
     assert_eq!(tenancy.bound(TENANT, "").await, 0);
     victim_starts_in(&tenancy, "team-b", "train", 3).await;
     assert_eq!(tenancy.bound(TENANT, "").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_tenant_borrows_comes_back_whatever_it_declares() {
-    // Pods go with the Gang that they were made for.
+async fn borrowed_capacity_is_reclaimed_whatever_the_tenant_declares() {
+    // The garbage collector removes pods with their Gang.
     let setup = Setup::bare().with(Part::Kwok).with(Part::ControllerManager);
     let Some(tenancy) = Tenancy::without_policies(3, setup).await else { return };
     tenancy.apply(QUEUES).await.expect("queues");
     let _controller = Controller::start(&tenancy, &["--leader-elect=false"]);
     let firm = "queue: team-a\n  disruption: {preemptible: false}";
     tenancy.tenant_applies(&gang(TENANT, "firm", 3, 8, firm)).await;
-    tenancy.until_status(TENANT, "firm", is_told("BeyondGuarantee")).await;
+    tenancy.until_status(TENANT, "firm", has_reason("BeyondGuarantee")).await;
     let loan = "queue: team-a
   costOfWaiting: 9000000000
   deadline: 2020-01-01T00:00:00Z
@@ -210,7 +211,7 @@ async fn what_a_tenant_borrows_comes_back_whatever_it_declares() {
     assert_eq!(tenancy.bound(TENANT, "").await, 0);
     delete(&tenancy, TENANT, "loan").await;
     delete(&tenancy, VICTIM, "train").await;
-    // One that has grown onto it, and says that giving it back takes a century.
+    // A gang that has grown onto borrowed nodes, and declares that shrinking takes a century.
     let wide = "queue: team-a\n  scaling: {resizeCost: 5200w}\n  expectedDuration: 5200w";
     let wide = gang(TENANT, "wide", 1, 8, wide).replace("min: 1,", "min: 1, max: 3,");
     tenancy.tenant_applies(&wide).await;
@@ -226,7 +227,7 @@ async fn user_limit_is_neither_evaded_nor_used_up_for_others() {
     };
     tenancy.apply(QUEUES).await.expect("queues");
     let _controller = Controller::start(&tenancy, &["--leader-elect=false"]);
-    // As the victim first, so that its share would be gone.
+    // First as the victim, whose limit would be used up.
     let as_user = |user: &str| format!("queue: shared\n  user: {user}");
     tenancy.tenant_applies(&gang(TENANT, "spoof", 1, 8, &as_user("namespace/team-b"))).await;
     tenancy.until_bound(TENANT, "spoof", 1).await;
@@ -235,7 +236,7 @@ async fn user_limit_is_neither_evaded_nor_used_up_for_others() {
         tenancy.tenant_applies(&gang(TENANT, name, 1, 8, &as_user(user))).await;
         tenancy.until_status(TENANT, name, is_limited).await;
     }
-    // A stamp that no admission policy keeps is worth as little.
+    // A user annotation is not trusted without the admission policy.
     let stamped = gang(TENANT, "stamped", 1, 8, "queue: shared").replace(
         "metadata: {name: stamped,",
         "metadata: {annotations: {muster.sh/user: eve}, name: stamped,",

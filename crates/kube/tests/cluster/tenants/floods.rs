@@ -1,5 +1,5 @@
-//! Floods: however much a tenant asks for in its namespace, and however much of it is refused, others start on time and the
-//! API server is asked no more than it can bear.
+//! Floods: however much a tenant submits in its namespace, and however much of it is refused, others start on time and
+//! the requests to the API server stay bounded.
 
 use std::time::{Duration, Instant};
 
@@ -9,33 +9,33 @@ use serde_json::json;
 
 use super::tenancy::gang;
 use super::{TENANT, Tenancy, VICTIM};
-use crate::asked::{Asked, Verb, busiest_second, summary};
-use crate::controller::Controller;
+use crate::fixture::api_request::{ApiRequest, Verb, busiest_second, summary};
+use crate::fixture::controller::Controller;
+use crate::fixture::deny_policy::deny_pods_in;
+use crate::fixture::proxy::Proxy;
 use crate::observer::Kind;
-use crate::proxy::Proxy;
-use crate::refusal::refuse_pods_of;
 
 /// Gangs whose pods are refused.
 const REFUSED: u32 = 40;
 /// For how long requests are counted.
 const WHILE: Duration = Duration::from_secs(30);
 
-/// Requests for the tenant's namespace that would change something.
-fn for_tenant(asked: &[Asked]) -> Vec<Asked> {
-    let mine = asked.iter().filter(|one| one.path.contains(&format!("/namespaces/{TENANT}/")));
+/// Writes in the tenant's namespace.
+fn for_tenant(requests: &[ApiRequest]) -> Vec<ApiRequest> {
+    let mine = requests.iter().filter(|one| one.path.contains(&format!("/namespaces/{TENANT}/")));
     mine.filter(|one| one.verb.writes()).cloned().collect()
 }
 
-fn creates(asked: &[Asked]) -> usize {
-    asked.iter().filter(|one| one.verb == Verb::Create && one.resource == "pods").count()
+fn creates(requests: &[ApiRequest]) -> usize {
+    requests.iter().filter(|one| one.verb == Verb::Create && one.resource == "pods").count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_members_are_retried_slowly_and_the_lease_is_kept() {
     let Some(tenancy) = Tenancy::start(4).await else { return };
-    refuse_pods_of(&tenancy, TENANT).await;
+    deny_pods_in(&tenancy, TENANT).await;
     let proxy = Proxy::start(&tenancy, 1).await;
-    let mut controller = Controller::behind(&proxy, &tenancy, &["--lease-duration", "15s"]);
+    let mut controller = Controller::start_through(&proxy, &tenancy, &["--lease-duration", "15s"]);
     tenancy.victim_starts("before", 1, 8).await;
     let began = Instant::now();
     for at in 0..REFUSED {
@@ -44,20 +44,20 @@ async fn refused_members_are_retried_slowly_and_the_lease_is_kept() {
     tenancy.victim_starts("train", 2, 8).await;
     eprintln!("the victim started {:?} after the first of them", began.elapsed());
     tokio::time::sleep_until((began + WHILE).into()).await;
-    let asked = for_tenant(&proxy.asked(began));
+    let requests = for_tenant(&proxy.requests_since(began));
     eprintln!(
         "in {:?}: {}; busiest second {}",
         began.elapsed(),
-        summary(&asked),
-        busiest_second(&asked)
+        summary(&requests),
+        busiest_second(&requests)
     );
     // A probe for each, a burst, and then two refusals a second.
     let most = (REFUSED + 64 + 2 * 30 + 20) as usize;
-    assert!(creates(&asked) >= REFUSED as usize, "it was not even tried");
-    assert!(creates(&asked) <= most, "{} of at most {most}", creates(&asked));
+    assert!(creates(&requests) >= REFUSED as usize, "no member was tried");
+    assert!(creates(&requests) <= most, "{} of at most {most}", creates(&requests));
     assert!(!controller.has_ended(), "the lease was lost");
     tenancy.victim_starts("after", 1, 8).await;
-    // Their owner is told, although there is no pod to tell.
+    // The Gang reports it, although there is no pod.
     tenancy
         .until_status(TENANT, "refused-0", |status| {
             status["message"].as_str().is_some_and(|said| said.contains("cannot be made"))
@@ -67,12 +67,12 @@ async fn refused_members_are_retried_slowly_and_the_lease_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn gangs_and_members_beyond_their_bounds_are_told_and_hold_no_other_back() {
+async fn gangs_over_their_bounds_are_reported_and_delay_no_other() {
     let Some(tenancy) = Tenancy::start(3).await else { return };
     let proxy = Proxy::start(&tenancy, 1).await;
     let args =
         ["--leader-elect=false", "--max-gang-members", "100", "--max-gangs-per-namespace", "20"];
-    let _controller = Controller::behind(&proxy, &tenancy, &args);
+    let _controller = Controller::start_through(&proxy, &tenancy, &args);
     tenancy.victim_starts("before", 1, 8).await;
     let began = Instant::now();
     tenancy.tenant_applies(&gang(TENANT, "huge", 1_000_000, 1, "")).await;
@@ -102,7 +102,7 @@ async fn gangs_and_members_beyond_their_bounds_are_told_and_hold_no_other_back()
         })
         .await;
     assert!(tenancy.pods(TENANT).await.len() <= 30, "members of a gang that is too large");
-    // Deleted and made again, over and over: what is asked for is bounded by what the tenant asks.
+    // Rewritten over and over: the requests of the controller are bounded by those of the tenant.
     let gangs: Api<DynamicObject> =
         Api::namespaced_with(tenancy.client(Role::Tenant).await, TENANT, &Kind::Gang.resource());
     for round in 0..20 {
@@ -111,15 +111,15 @@ async fn gangs_and_members_beyond_their_bounds_are_told_and_hold_no_other_back()
         gangs.patch("more", &PatchParams::default(), &patch).await.expect("rewritten");
     }
     tenancy.victim_starts("after", 1, 8).await;
-    let asked = for_tenant(&proxy.asked(began));
+    let requests = for_tenant(&proxy.requests_since(began));
     eprintln!(
         "in {:?}: {}; busiest second {}",
         began.elapsed(),
-        summary(&asked),
-        busiest_second(&asked)
+        summary(&requests),
+        busiest_second(&requests)
     );
-    assert!(creates(&asked) <= 40, "{}", summary(&asked));
-    let events = asked.iter().filter(|one| one.resource == "events").count();
+    assert!(creates(&requests) <= 40, "{}", summary(&requests));
+    let events = requests.iter().filter(|one| one.resource == "events").count();
     let most = 25 + 2 * began.elapsed().as_secs() as usize + 2;
     assert!(events <= most, "{events} events, at most {most}");
     assert_eq!(tenancy.bound(VICTIM, "").await, 3);

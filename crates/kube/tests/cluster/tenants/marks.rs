@@ -7,12 +7,12 @@ use muster_testkit::cluster::{Part, Role, Setup};
 
 use super::tenancy::gang;
 use super::{TENANT, Tenancy, VICTIM};
-use crate::controller::Controller;
+use crate::fixture::controller::Controller;
 use crate::observer::Kind;
 
 const ARGS: [&str; 1] = ["--leader-elect=false"];
 
-/// The tenant's queue, which allows so many GPUs.
+/// The tenant's queue, with this limit of GPUs.
 fn queue(gpus: u32) -> String {
     format!(
         "{{apiVersion: muster.sh/v1alpha1, kind: Queue, metadata: {{name: {TENANT}}}, \
@@ -44,7 +44,7 @@ fn member(of: &str, size: u32, at: u32, spec: &str) -> String {
 
 const OWN: &str = "schedulerName: muster";
 
-/// An object that says it is Muster's, with these annotations.
+/// A Gang labelled as managed by Muster, with these annotations.
 fn musters_own(name: &str, annotations: &str) -> String {
     format!(
         "
@@ -57,18 +57,18 @@ spec: {{queue: {TENANT}, roles: [{{name: member, min: 3, resources: {{nvidia.com
     )
 }
 
-/// Pods of a scheduler that does not exist, whose annotations say where Muster has seated them.
-fn seats(begin: &str) -> String {
+/// Pods of a scheduler that does not exist, with forged assigned nodes.
+fn seats(prefix: &str) -> String {
     let marks = |at: u32| {
         format!(
             "annotations: {{muster.sh/assigned-node: n{at}, muster.sh/node-selector-added: 'true', muster.sh/queue: {TENANT}}}"
         )
     };
     let none = "schedulerName: nobody-at-all";
-    (0..4).map(|at| pod(&format!("{begin}-{at}"), &marks(at), none)).collect()
+    (0..4).map(|at| pod(&format!("{prefix}-{at}"), &marks(at), none)).collect()
 }
 
-/// A placement in an annotation, for three members that wait.
+/// A forged placement annotation, for three waiting members.
 fn placement(name: &str) -> String {
     let seat = |at: u32| format!(r#"{{"role": "member", "node": "n{at}", "members": 1}}"#);
     let said = format!("[{}, {}, {}]", seat(0), seat(1), seat(2));
@@ -77,8 +77,8 @@ fn placement(name: &str) -> String {
     musters_own(name, &marks) + &pods
 }
 
-/// Every mark that Muster writes on nodes, claims and objects of its own, on things of the tenant.
-fn others(begin: &str) -> String {
+/// Every mark that Muster writes on nodes, claims and its own objects, on objects of the tenant.
+fn others(prefix: &str) -> String {
     let marks = "labels: {muster.sh/claim: '1', muster.sh/pool: gpu, muster.sh/order: '1', muster.sh/learned-state: small}, \
                  annotations: {muster.sh/claim: '1', muster.sh/claims: '1 2', muster.sh/released: 'true', \
                  muster.sh/idle-since: '2020-01-01T00:00:00Z', muster.sh/offering: a/b/c}";
@@ -91,22 +91,22 @@ metadata: {{name: muster-memory, namespace: {TENANT}, labels: {{muster.sh/learne
 data: {{queues: '{{}}', users: '{{}}', at: '2030-01-01T00:00:00Z'}}
 "
     );
-    config + &pod(&format!("{begin}-marked"), marks, "schedulerName: nobody-at-all")
+    config + &pod(&format!("{prefix}-marked"), marks, "schedulerName: nobody-at-all")
 }
 
-/// Pods that name a seat and have the gate that Muster lifts, or the name of Muster's scheduler, in a queue without room.
-fn seats_of_served_pods(begin: &str) -> String {
+/// Pods with a forged assigned node and Muster's gate or scheduler name, in a queue without room.
+fn seats_of_served_pods(prefix: &str) -> String {
     let marks = |at: u32| {
         format!(
-            "labels: {{muster.sh/gang: {begin}, muster.sh/queue: {TENANT}}}, \
+            "labels: {{muster.sh/gang: {prefix}, muster.sh/queue: {TENANT}}}, \
              annotations: {{muster.sh/assigned-node: n{at}, muster.sh/node-selector-added: 'true', muster.sh/gang-size: '2'}}"
         )
     };
     let gated = "schedulerName: nobody-at-all, schedulingGates: [{name: muster.sh/gang}]";
-    pod(&format!("{begin}-0"), &marks(0), gated) + &pod(&format!("{begin}-1"), &marks(1), OWN)
+    pod(&format!("{prefix}-0"), &marks(0), gated) + &pod(&format!("{prefix}-1"), &marks(1), OWN)
 }
 
-/// A gang that lists a group of the victim, under a name that gangs of several groups have.
+/// A gang that lists a group of the victim, with the name of a merged gang.
 fn groups(name: &str) -> String {
     let marks = format!(
         r#"{{muster.sh/groups: '["{TENANT}/left", "{VICTIM}/train"]', muster.sh/placement: '[]'}}"#
@@ -116,12 +116,12 @@ fn groups(name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn forged_marks_reserve_and_bind_nothing_before_and_after_a_change_of_leader() {
+async fn forged_marks_reserve_and_bind_nothing_under_either_leader() {
     let Some(tenancy) = Tenancy::without_policies(4, Setup::bare().with(Part::Kwok)).await else {
         return;
     };
     tenancy.apply(&queue(1)).await.expect("a queue");
-    // Before anything runs.
+    // Written before the controller starts.
     for yaml in [
         seats("seat"),
         placement("spoof"),
@@ -133,7 +133,7 @@ async fn forged_marks_reserve_and_bind_nothing_before_and_after_a_change_of_lead
     }
     let controller = Controller::start(&tenancy, &ARGS);
     tenancy.victim_starts("train", 3, 8).await;
-    // While it runs, and then the next one finds all of it.
+    // Written while it runs; the next leader finds all of it.
     tenancy.tenant_applies(&seats("more")).await;
     tenancy.tenant_applies(&placement("again")).await;
     tenancy.victim_starts("second", 1, 8).await;
@@ -143,13 +143,13 @@ async fn forged_marks_reserve_and_bind_nothing_before_and_after_a_change_of_lead
     let _next = Controller::start(&tenancy, &ARGS);
     tenancy.victim_starts("third", 1, 8).await;
     assert_eq!(tenancy.bound(TENANT, "").await, 0);
-    assert_eq!(tenancy.bound(VICTIM, "train").await, 3, "a gang that runs was disturbed");
-    assert_eq!(held(&tenancy).await, 0);
+    assert_eq!(tenancy.bound(VICTIM, "train").await, 3, "a running gang was evicted");
+    assert_eq!(held_gpus(&tenancy).await, 0);
     tenancy.until_event(TENANT, "WaitingForMembers", "several groups").await;
 }
 
-/// GPUs that the tenant's queue holds by Muster's books.
-async fn held(tenancy: &Tenancy) -> u64 {
+/// GPUs that the tenant's queue holds, by its status.
+async fn held_gpus(tenancy: &Tenancy) -> u64 {
     let client = tenancy.client(Role::Observer).await;
     let queues: Api<DynamicObject> = Api::all_with(client, &Kind::Queue.resource());
     let queue = queues.get(TENANT).await.expect("a queue");
@@ -164,7 +164,7 @@ async fn gangs(tenancy: &Tenancy) -> Vec<DynamicObject> {
     gangs.list(&ListParams::default()).await.expect("gangs").items
 }
 
-/// Removes a gang and its pods, as if a kubelet and the garbage collector had seen to it.
+/// Removes a gang and its pods, as a kubelet and the garbage collector would.
 async fn end(tenancy: &Tenancy, namespace: &str, name: &str) {
     let client = tenancy.client(Role::Admin).await;
     let kind = Kind::Gang.resource();
@@ -180,25 +180,25 @@ async fn end(tenancy: &Tenancy, namespace: &str, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn node_names_written_by_hand_stay_within_the_queue_and_members_are_not_lent() {
+async fn pods_with_node_names_stay_in_their_queue_and_join_no_other_gang() {
     let Some(tenancy) = Tenancy::without_policies(4, Setup::bare().with(Part::Kwok)).await else {
         return;
     };
     tenancy.apply(&queue(8)).await.expect("a queue");
-    // That they run beyond their queue is the tenant's doing, and not Muster's.
-    tenancy.excuse("the queue team-a has");
+    // The tenant, and not Muster, exceeds the limit of the queue here.
+    tenancy.allow_violation("the queue team-a has");
     let controller = Controller::start(&tenancy, &ARGS);
     tenancy.victim_starts("train", 1, 8).await;
     let on = tenancy.pods(VICTIM).await[0].spec.clone().and_then(|spec| spec.node_name);
     let free: Vec<String> =
         (0..4).map(|at| format!("n{at}")).filter(|node| Some(node) != on.as_ref()).collect();
-    // Two gangs of one, put on nodes by their owner: its queue allows one of them.
+    // Two gangs of one pod with a node name set by their owner: the queue allows one of them.
     for (at, node) in free.iter().take(2).enumerate() {
         let there = format!("{OWN}, nodeName: {node}");
         tenancy.tenant_applies(&member(&format!("hand-{at}"), 1, 0, &there)).await;
     }
     tenancy.until_event(TENANT, "BoundOutsideQueue", "Muster did not bind").await;
-    // Pods that say they are the victim's: by its label, and by an owner reference to its Gang.
+    // A pod that claims to be the victim's: by its label, and by an owner reference to its Gang.
     let all = gangs(&tenancy).await;
     let uid = all.iter().find(|gang| gang.name_any() == "train").and_then(ResourceExt::uid);
     let owner = format!(
@@ -208,23 +208,27 @@ async fn node_names_written_by_hand_stay_within_the_queue_and_members_are_not_le
         uid.expect("the victim's gang")
     );
     tenancy.tenant_applies(&pod("train-worker-0", &owner, OWN)).await;
-    // On time, on the node that is left.
+    // The victim starts on the remaining node.
     tenancy.victim_starts("second", 1, 8).await;
-    assert_eq!(tenancy.bound(TENANT, "hand").await, 2, "they run, whoever put them there");
-    assert!(held(&tenancy).await <= 8, "its queue was charged beyond its limit");
+    assert_eq!(
+        tenancy.bound(TENANT, "hand").await,
+        2,
+        "they run with the node name of their owner"
+    );
+    assert!(held_gpus(&tenancy).await <= 8, "its queue was charged beyond its limit");
     let seats = tenancy.status(VICTIM, "train").await["placement"].clone();
     controller.kill();
     let _next = Controller::start(&tenancy, &ARGS);
-    // Everything is full. When the tenant's pods end the next gang starts.
+    // All nodes are full. When the tenant's pods end the next gang starts.
     end(&tenancy, TENANT, "hand").await;
     tenancy.victim_starts("third", 2, 8).await;
     assert_eq!(tenancy.bound(VICTIM, "train").await, 1);
     assert_eq!(tenancy.status(VICTIM, "train").await["placement"], seats);
     assert_eq!(tenancy.bound(TENANT, "train").await, 0);
-    assert!(held(&tenancy).await <= 8);
+    assert!(held_gpus(&tenancy).await <= 8);
 }
 
-/// A pod of a group that is said by annotations alone, and that names these groups.
+/// A pod of a group that only annotations describe, and that names these groups.
 fn grouped(namespace: &str, name: &str, groups: &str, spec: &str) -> String {
     let listed = match groups.is_empty() {
         true => String::new(),
@@ -239,13 +243,13 @@ fn grouped(namespace: &str, name: &str, groups: &str, spec: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn groups_that_name_the_victims_group_join_nothing() {
+async fn groups_that_name_the_victims_group_are_not_merged_with_it() {
     let Some(tenancy) = Tenancy::without_policies(3, Setup::bare().with(Part::Kwok)).await else {
         return;
     };
     let both = format!(r#"["{TENANT}/left", "{VICTIM}/right"]"#);
     let controller = Controller::start(&tenancy, &ARGS);
-    // One that waits, and one that its owner has put on a node so that it has started.
+    // A group that waits, and one that is started by a node name set by its owner.
     tenancy.tenant_applies(&grouped(TENANT, "left", &both, OWN)).await;
     let there = format!("{OWN}, nodeName: n0");
     tenancy.tenant_applies(&grouped(TENANT, "left2", &both.replace("left", "left2"), &there)).await;
@@ -256,10 +260,10 @@ async fn groups_that_name_the_victims_group_join_nothing() {
         assert!(all.iter().any(|gang| gang.name_any() == "right.koordinator"), "it is by itself");
         let joined = all.iter().filter(|gang| gang.name_any().ends_with(".joined"));
         let placed = joined.filter(|gang| gang.data.pointer("/status/placement").is_some());
-        assert_eq!(placed.count(), 0, "the victim was joined without a word of it");
+        assert_eq!(placed.count(), 0, "the victim was merged without its consent");
         end(&tenancy, VICTIM, "right").await;
         if at == 0 {
-            // An object that says they were joined, for the next leader to find.
+            // A forged object of a merged gang, for the next leader.
             let forged = musters_own(
                 "left.00000000000000000000000000000000.joined",
                 &format!("{{muster.sh/groups: '{both}'}}"),

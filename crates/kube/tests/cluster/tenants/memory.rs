@@ -9,14 +9,14 @@ use serde_json::json;
 
 use super::tenancy::gang;
 use super::{TENANT, Tenancy, VICTIM};
-use crate::controller::Controller;
+use crate::fixture::controller::Controller;
+use crate::fixture::manifests::node_without_kubelet;
 use crate::observer::Kind;
-use crate::words::still_node;
 
-/// What the controller may take, in MiB.
+/// The memory limit of the controller, in MiB.
 const MOST: u64 = 256;
 
-/// Writes Gangs of the tenant, several at a time. What the server has against one is passed over.
+/// Creates Gangs of the tenant, several at a time, with retries.
 async fn write(tenancy: &Tenancy, which: Range<usize>, junk: &serde_json::Value) {
     let gangs: Api<DynamicObject> =
         Api::namespaced_with(tenancy.client(Role::Tenant).await, TENANT, &Kind::Gang.resource());
@@ -31,7 +31,7 @@ async fn write(tenancy: &Tenancy, which: Range<usize>, junk: &serde_json::Value)
         let object: DynamicObject = serde_json::from_value(object).expect("a gang");
         let gangs = gangs.clone();
         async move {
-            // A server that is short of time takes it the next time.
+            // A busy API server accepts it at the next try.
             for _ in 0..5 {
                 match gangs.create(&PostParams::default(), &object).await {
                     Ok(_) => return true,
@@ -48,7 +48,7 @@ async fn write(tenancy: &Tenancy, which: Range<usize>, junk: &serde_json::Value)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn gangs_of_540_kb_cost_next_to_nothing() {
+async fn gangs_of_540_kb_cost_less_than_64_mib() {
     let Some(tenancy) = Tenancy::start(2).await else { return };
     let controller = Controller::start(&tenancy, &["--leader-elect=false"]);
     tenancy.victim_starts("before", 1, 8).await;
@@ -65,7 +65,7 @@ async fn gangs_of_540_kb_cost_next_to_nothing() {
         "memory: {before} MiB before, {now} MiB after 45 Gangs of 540 KB, {most} MiB at most"
     );
     assert!(most < before + 64, "it was {before} MiB, and came to {most}");
-    // Whoever begins lists all of it.
+    // A new controller lists all of it.
     controller.kill();
     let next = Controller::start(&tenancy, &["--leader-elect=false"]);
     tenancy.until("it lists all of it", async || next.log().contains("junk-9").then_some(())).await;
@@ -77,7 +77,8 @@ async fn gangs_of_540_kb_cost_next_to_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tenant_at_every_bound_beside_1000_nodes_stays_below_256_mib() {
     let Some(tenancy) = Tenancy::start(1).await else { return };
-    let nodes: Vec<String> = (0..1_000).map(|at| still_node(&format!("still-{at}"))).collect();
+    let nodes: Vec<String> =
+        (0..1_000).map(|at| node_without_kubelet(&format!("still-{at}"))).collect();
     let made = stream::iter(nodes.chunks(50)).map(|some| {
         let (tenancy, yaml) = (&tenancy, some.join("\n---\n"));
         async move { tenancy.apply(&yaml).await.expect("nodes") }
@@ -86,7 +87,7 @@ async fn tenant_at_every_bound_beside_1000_nodes_stays_below_256_mib() {
     let controller = Controller::start(&tenancy, &["--leader-elect=false"]);
     tenancy.victim_starts("before", 1, 8).await;
     let (before, _) = controller.memory_mib();
-    // As large as one may be, and more of them than fit.
+    // Gangs of the largest allowed size, and more of them than the bound.
     write(&tenancy, 0..560, &json!("x".repeat(125_000))).await;
     tenancy.until_event(TENANT, "NamespaceLimitReached", "the newest are left out").await;
     tenancy.victim_starts("during", 1, 8).await;

@@ -1,4 +1,4 @@
-//! Attempts to harm others by a tenant who holds the chart's `edit` role in one namespace and nothing else.
+//! Attempts to harm others by a tenant with the chart's `edit` role in one namespace and no other right.
 //!
 //! Each file is one kind of harm. Every attempt is made as [`Role::Tenant`] in `team-a`; beside it a victim in `team-b`
 //! must start as if the tenant were not there, and the observer watches all of it.

@@ -5,19 +5,19 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{TENANT, Tenancy};
-use crate::controller::Controller;
+use crate::fixture::controller::Controller;
 
 /// A value that must not appear in any log.
 const SECRET: &str = "hunter2-do-not-log";
 
-/// Kinds of other systems, whose definitions keep every field, as their users have them.
+/// Kinds of other systems, with CRDs that keep every field.
 const FOREIGN: [(&str, &str, &str, &str); 3] = [
     ("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups"),
     ("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs"),
     ("ray.io", "v1", "RayCluster", "rayclusters"),
 ];
 
-/// JSON so many levels deep.
+/// JSON with this nesting depth.
 fn deep(levels: usize) -> String {
     format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels))
 }
@@ -38,7 +38,7 @@ fn definition((group, version, kind, plural): (&str, &str, &str, &str)) -> Strin
     .to_string()
 }
 
-/// Sends an object as it is written, as the tenant: what no client would send is sent too.
+/// Sends a raw body as the tenant, also one that no client library would send.
 async fn post(tenancy: &Tenancy, path: &str, body: String) -> Result<(), String> {
     let client = tenancy.client(Role::Tenant).await;
     let request = http::Request::post(format!("/{path}"))
@@ -48,8 +48,8 @@ async fn post(tenancy: &Tenancy, path: &str, body: String) -> Result<(), String>
     client.request_text(request).await.map(drop).map_err(|error| error.to_string())
 }
 
-/// Why a Gang of the tenant stands where it does: read past all that no client reads.
-async fn told(tenancy: &Tenancy, name: &str) -> String {
+/// The reason in the status of a Gang of the tenant, read without parsing the rest.
+async fn reason_of(tenancy: &Tenancy, name: &str) -> String {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Gang {
@@ -66,7 +66,7 @@ async fn told(tenancy: &Tenancy, name: &str) -> String {
     serde_json::from_str::<Gang>(&text).unwrap_or_default().status.reason
 }
 
-/// Deletes what was tried, so that clients which read everything can read the rest.
+/// Deletes the attempts, so that clients that parse whole objects can read the rest.
 async fn clean(tenancy: &Tenancy) {
     let client = tenancy.client(Role::Admin).await;
     for path in [GANGS, GROUPS, TORCH, RAYS, JOBS, PODS, TEMPLATES, CLAIMS] {
@@ -75,7 +75,7 @@ async fn clean(tenancy: &Tenancy) {
     }
 }
 
-/// A Gang of the tenant whose template has something odd in it.
+/// A Gang of the tenant with this JSON in its template.
 fn gang(name: &str, odd: &str) -> String {
     format!(
         r#"{{"apiVersion":"muster.sh/v1alpha1","kind":"Gang","metadata":{{"name":"{name}","namespace":"{TENANT}"}},
@@ -109,7 +109,7 @@ const PODS: &str = "api/v1/namespaces/team-a/pods";
 const TEMPLATES: &str = "api/v1/namespaces/team-a/podtemplates";
 const CLAIMS: &str = "api/v1/namespaces/team-a/persistentvolumeclaims";
 
-/// Everything that is tried, by what it is and where it is sent.
+/// Every attempt: description, path and body.
 fn attempts() -> Vec<(&'static str, &'static str, String)> {
     let job = |name: &str, owner: &str, annotation: &str| {
         json!({
@@ -258,7 +258,7 @@ fn attempts() -> Vec<(&'static str, &'static str, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objects_of_any_shape_hide_no_other_and_stop_nobody() {
+async fn malformed_objects_hide_no_other_and_stop_no_scheduling() {
     let Some(tenancy) = Tenancy::start(4).await else { return };
     for kind in FOREIGN.into_iter().chain([("''", "v1", "PodTemplate", "podtemplates")]) {
         if kind.2 != "PodTemplate" {
@@ -276,7 +276,7 @@ async fn objects_of_any_shape_hide_no_other_and_stop_nobody() {
         tenancy.apply(&rights).await.expect("rights");
     }
     let log = [("MUSTER_LOG".to_owned(), "debug".to_owned())];
-    let leader = Controller::start_within(&tenancy, &["--leader-elect=false"], &log);
+    let leader = Controller::start_with_env(&tenancy, &["--leader-elect=false"], &log);
     tenancy.victim_starts("before", 1, 8).await;
     let mut taken = 0;
     for (what, path, body) in attempts() {
@@ -285,20 +285,20 @@ async fn objects_of_any_shape_hide_no_other_and_stop_nobody() {
         taken += usize::from(answer.is_ok());
     }
     assert!(taken >= 20, "the server took {taken} of them only");
-    // Those who lead see past all of it, and those who begin list past all of it.
+    // The leader's watch skips all of it, and the lists of a new controller do as well.
     tenancy.victim_starts("during", 1, 8).await;
     tenancy.until_event(TENANT, "InvalidSpec", "nested deeper than 64 levels").await;
     tenancy.until_event(TENANT, "InvalidSpec", "is the most that is kept of one object").await;
     for gang in ["deep", "deeper", "huge"] {
         tenancy
-            .until(&format!("{gang} is told why it is left out"), async || {
-                (told(&tenancy, gang).await == "InvalidSpec").then_some(())
+            .until(&format!("{gang} reports why it is left out"), async || {
+                (reason_of(&tenancy, gang).await == "InvalidSpec").then_some(())
             })
             .await;
     }
     let before = leader.log();
     leader.kill();
-    let next = Controller::start_within(&tenancy, &["--leader-elect=false"], &log);
+    let next = Controller::start_with_env(&tenancy, &["--leader-elect=false"], &log);
     tenancy.victim_starts("after", 1, 8).await;
     for log in [before, next.log()] {
         assert!(!log.contains(SECRET), "a variable of a tenant stands in the log");

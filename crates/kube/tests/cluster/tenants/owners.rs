@@ -1,11 +1,11 @@
-//! A tenant's owners resize their workloads, or book room for pods that never come, to keep others from starting.
+//! A tenant resizes its workloads, or books capacity without pods, to keep others from starting.
 
 use kube::api::{Api, DynamicObject};
 use muster_testkit::cluster::{Part, Role, Setup};
 
 use super::tenancy::gang;
 use super::{TENANT, Tenancy, VICTIM};
-use crate::controller::Controller;
+use crate::fixture::controller::Controller;
 use crate::observer::{Kind, LEAST};
 
 /// A Gang of the tenant with these bounds.
@@ -16,7 +16,7 @@ fn sized(min: u32, max: u32) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tenant_that_resizes_again_and_again_harms_no_member_of_another() {
+async fn tenant_that_resizes_repeatedly_evicts_no_other_member() {
     let Some(tenancy) = Tenancy::start(6).await else { return };
     let _controller = Controller::start(&tenancy, &["--leader-elect=false"]);
     tenancy.victim_starts("train", 2, 8).await;
@@ -32,7 +32,7 @@ async fn tenant_that_resizes_again_and_again_harms_no_member_of_another() {
     tenancy.until_bound(TENANT, "yoyo", 2).await;
     tenancy.until_event(TENANT, "Shrunk", "members").await;
     tenancy.until_status(VICTIM, "train", |status| status["phase"] == "Running").await;
-    // What the tenant gave up is there for others, and nobody was evicted for it.
+    // Nodes that the tenant released are free for others, and no pod was evicted for it.
     tenancy.victim_starts("next", 2, 8).await;
     let after: Vec<_> =
         tenancy.pods(VICTIM).await.into_iter().map(|pod| pod.metadata.uid).collect();
@@ -41,7 +41,7 @@ async fn tenant_that_resizes_again_and_again_harms_no_member_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tenant_that_books_room_and_sends_no_pods_holds_it_only_for_a_while() {
+async fn booking_without_pods_expires_and_the_victim_starts() {
     let Some(tenancy) = Tenancy::with(2, Setup::bare().with(Part::Kwok)).await else { return };
     let kind = "cluster-autoscaler/autoscaling.x-k8s.io_provisioningrequests";
     let Some(()) = tenancy.define_or_skip(&[kind]).await else { return };

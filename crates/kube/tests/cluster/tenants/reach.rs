@@ -1,11 +1,11 @@
-//! A tenant reaches no further than its namespace: what `edit` does not say, the API server refuses.
+//! A tenant has no rights beyond its namespace and the role `edit`: the API server refuses the rest.
 
 use kube::api::{Api, DynamicObject, ListParams};
 use muster_testkit::cluster::Role;
 
 use super::tenancy::gang;
 use super::{TENANT, Tenancy, VICTIM};
-use crate::controller::Controller;
+use crate::fixture::controller::Controller;
 use crate::observer::Kind;
 
 /// Objects that belong to the administrator, or to another namespace.

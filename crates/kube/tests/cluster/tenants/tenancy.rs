@@ -8,16 +8,16 @@ use kube::api::{Api, DynamicObject, ListParams};
 use muster_testkit::cluster::{Part, Role, Setup};
 use serde_json::Value;
 
-use crate::observer::{GANG, LEAST, Observed};
-use crate::stage;
+use crate::fixture::clusters::cluster_with_values;
+use crate::observer::{GANG, Kind, LEAST, ObservedCluster};
 
 /// The namespace in which the tenant may edit.
 pub(crate) const TENANT: &str = "team-a";
-/// The namespace of those the tenant must not be able to harm.
+/// The namespace of the victim, which the tenant must not be able to harm.
 pub(crate) const VICTIM: &str = "team-b";
 
-/// The two namespaces, and what the tenant may do: the built-in `edit` role and what the chart adds to it, in `team-a`.
-/// What is aggregated into `edit` is bound by name, since no controller does that in a cluster without one.
+/// The two namespaces, and the rights of the tenant: the built-in `edit` role and the chart's additions to it, in
+/// `team-a`. The aggregated roles are bound by name, since the cluster has no controller that aggregates them.
 const TENANTS: &str = "
 apiVersion: v1
 kind: Namespace
@@ -54,19 +54,19 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tenant}]
 
 /// A cluster shared by a tenant and a victim.
 pub(crate) struct Tenancy {
-    cluster: Observed,
+    cluster: ObservedCluster,
 }
 
 impl Deref for Tenancy {
-    type Target = Observed;
+    type Target = ObservedCluster;
 
-    fn deref(&self) -> &Observed {
+    fn deref(&self) -> &ObservedCluster {
         &self.cluster
     }
 }
 
 impl Tenancy {
-    /// Nodes of 8 GPUs each, played by kwok, and no controller yet.
+    /// Nodes of 8 GPUs each, simulated by kwok, and no controller yet.
     pub(crate) async fn start(nodes: u32) -> Option<Self> {
         Self::with(nodes, Setup::bare().with(Part::Kwok)).await
     }
@@ -76,7 +76,7 @@ impl Tenancy {
         Self::with_values(nodes, setup, &[]).await
     }
 
-    /// The same in a cluster without the chart's admission policies: what the controller itself refuses is seen there.
+    /// The same without the chart's admission policies: the checks of the controller itself are tested there.
     pub(crate) async fn without_policies(nodes: u32, setup: Setup) -> Option<Self> {
         let off = "admission.protectMarks=false,admission.checkQueues=false,\
                    admission.stampUsers=false,admission.scheduleNamespaces=false";
@@ -84,17 +84,17 @@ impl Tenancy {
     }
 
     async fn with_values(nodes: u32, setup: Setup, values: &[&str]) -> Option<Self> {
-        let cluster = stage::with_values(nodes, setup, values).await?;
+        let cluster = cluster_with_values(nodes, setup, values).await?;
         cluster.apply(TENANTS).await.expect("two namespaces");
         Some(Self { cluster })
     }
 
-    /// Applies objects as the tenant. What the API server has against them, if it refuses one.
+    /// Applies objects as the tenant. The error is the message of the API server.
     pub(crate) async fn attempt(&self, yaml: &str) -> Result<(), String> {
         self.apply_as(Role::Tenant, yaml).await.map_err(|refusal| refusal.to_string())
     }
 
-    /// Applies objects that the API server is expected to take from the tenant.
+    /// Applies objects that the API server must accept from the tenant.
     pub(crate) async fn tenant_applies(&self, yaml: &str) {
         let mut last = String::new();
         self.until("the tenant's objects are taken", async || {
@@ -114,18 +114,18 @@ impl Tenancy {
         self.until_bound(VICTIM, name, members as usize).await;
     }
 
-    /// Waits until so many pods whose names begin so are bound.
-    pub(crate) async fn until_bound(&self, namespace: &str, begin: &str, count: usize) {
-        self.until(&format!("{count} pods of {namespace}/{begin} are bound"), async || {
-            (self.bound(namespace, begin).await == count).then_some(())
+    /// Waits until this many pods with this prefix are bound.
+    pub(crate) async fn until_bound(&self, namespace: &str, prefix: &str, count: usize) {
+        self.until(&format!("{count} pods of {namespace}/{prefix} are bound"), async || {
+            (self.bound(namespace, prefix).await == count).then_some(())
         })
         .await;
     }
 
-    /// How many pods whose names begin so are bound and not leaving.
-    pub(crate) async fn bound(&self, namespace: &str, begin: &str) -> usize {
+    /// How many pods with this prefix are bound and not terminating.
+    pub(crate) async fn bound(&self, namespace: &str, prefix: &str) -> usize {
         let is_bound = |pod: &Pod| {
-            pod.name_any().starts_with(begin)
+            pod.name_any().starts_with(prefix)
                 && pod.metadata.deletion_timestamp.is_none()
                 && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
         };
@@ -138,18 +138,18 @@ impl Tenancy {
         pods.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default()
     }
 
-    /// What the object of a gang says of it.
+    /// The status of a Gang.
     pub(crate) async fn status(&self, namespace: &str, gang: &str) -> Value {
         let gangs: Api<DynamicObject> = Api::namespaced_with(
             self.client(Role::Observer).await,
             namespace,
-            &crate::observer::Kind::Gang.resource(),
+            &Kind::Gang.resource(),
         );
         let gang = gangs.get(gang).await.ok();
         gang.and_then(|gang| gang.data.get("status").cloned()).unwrap_or_default()
     }
 
-    /// Waits until the status of a gang is as asked. What it says instead is printed.
+    /// Waits until the status of a Gang matches. Every status on the way is printed.
     pub(crate) async fn until_status(
         &self,
         namespace: &str,
@@ -168,7 +168,7 @@ impl Tenancy {
         .await;
     }
 
-    /// Waits until an event in a namespace has this reason, and these words in its message.
+    /// Waits until an event in a namespace has this reason, and this text in its message.
     pub(crate) async fn until_event(&self, namespace: &str, reason: &str, words: &str) {
         let events: Api<Event> = Api::namespaced(self.client(Role::Observer).await, namespace);
         let is_it = |event: &Event| {
@@ -183,7 +183,7 @@ impl Tenancy {
     }
 }
 
-/// A Gang that has its workers made, with more of its spec as it is written in YAML.
+/// A Gang with a pod template; `more` is YAML of its spec.
 pub(crate) fn gang(namespace: &str, name: &str, members: u32, gpus: u32, more: &str) -> String {
     format!(
         "

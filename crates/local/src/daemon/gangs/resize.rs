@@ -30,7 +30,7 @@ impl Daemon {
         let joins = nodes_of(&without(seats, &run.seats));
         gang.resizes = Some(seats.to_vec());
         let why = format!("it goes on with {to} members instead of {from}");
-        match gang.record.care.resize_signal {
+        match gang.record.run_policy.resize_signal {
             Some(signal) if can_resize_in_place(run, seats) => {
                 self.replace_some(&name, seats, signal)
             }
@@ -45,7 +45,7 @@ impl Daemon {
         let Some(gang) = self.gangs.get_mut(name) else { return };
         let Some(run) = &mut gang.run else { return };
         let disruption = &gang.record.spec.disruption;
-        let resizes = gang.record.care.resize_signal.map(signal_number);
+        let resizes = gang.record.run_policy.resize_signal.map(signal_number);
         let signal = resizes.unwrap_or_else(|| seats::stop_signal(disruption));
         let grace_ms = seats::grace_ms(&self.clock, disruption);
         let number = run.number;

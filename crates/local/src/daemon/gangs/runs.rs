@@ -387,7 +387,7 @@ impl Daemon {
     /// A member failed, and the others were stopped: the whole gang is retried, or it has failed for good.
     fn on_failed(&mut self, name: &Arc<str>, why: String) {
         let gang = self.gangs.get_mut(name).expect("just seen");
-        let (retried, retries) = (gang.record.retried, gang.record.care.retries);
+        let (retried, retries) = (gang.record.retried, gang.record.run_policy.retries);
         if gang.record.cancelled || retried >= retries {
             return self.end_gang(name, false, "Failed", why);
         }

@@ -73,7 +73,7 @@ pub(crate) fn plan(
         uid: gang.uid,
         members: members(on, gang, &places, (run, directory)),
         ends_with: record.ends_with.clone(),
-        time_limit_ms: record.care.time_limit.map(|limit| on.clock.wall_ms(limit)),
+        time_limit_ms: record.run_policy.time_limit.map(|limit| on.clock.wall_ms(limit)),
         grace_ms: grace,
         limits: Limits::for_members(record.spec.roles.iter().map(|role| u64::from(role.max)).sum()),
         group: None,

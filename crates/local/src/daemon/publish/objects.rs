@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use muster_api::crd::{GangPhase, GangStatus, Members, Placement, PoolStatus, Stamp};
+use muster_api::crd::{
+    GangPhase, GangStatus, Members, Placement, PoolStatus, Stamp, gang_conditions,
+};
 use muster_api::words;
 use muster_core::gang::{Phase, Seat, members_of};
 use muster_core::id::{GangId, NodeIdx};
@@ -59,7 +61,7 @@ impl Daemon {
         if let Some((_, Some(spread))) = gang.started {
             shown["startSpreadMicros"] = json!(spread);
         }
-        let (retried, retries) = (gang.record.retried, gang.record.care.retries);
+        let (retried, retries) = (gang.record.retried, gang.record.run_policy.retries);
         if retried > 0
             && gang.over.is_none()
             && let Some(message) = &status.message
@@ -74,6 +76,12 @@ impl Daemon {
         }
         if !gang.record.warnings.is_empty() {
             shown["warnings"] = json!(gang.record.warnings);
+        }
+        if let (Some(phase), Some(reason)) = (status.phase, &status.reason) {
+            let message = shown["message"].as_str().unwrap_or_default();
+            let Stamp(now) = self.clock.stamp(self.now);
+            let conditions = gang_conditions(phase, reason, message, Some(&gang.status), now);
+            shown["conditions"] = json!(conditions);
         }
         if shown == gang.status {
             return;
