@@ -42,7 +42,7 @@ request.userInfo.username == 'system:kube-controller-manager' || (request.userIn
 
 {{/* Annotations and labels by which Muster knows what it has done. */}}
 {{- define "muster.marks" -}}
-{{- list "claim" "claims" "groups" "idle-since" "let-go" "offering" "order" "pinned" "placement" "pool" "seat" "source" | toJson }}
+{{- list "assigned-node" "claim" "claims" "groups" "idle-since" "node-selector-added" "offering" "order" "placement" "pool" "released" "source" | toJson }}
 {{- end }}
 
 {{/* Arguments that follow from other values, and those that were given. */}}

@@ -57,10 +57,11 @@ pub(crate) const TARGET: Target = Target {
 
 fn run(data: &[u8]) {
     let look = |pod: &mut Pod| {
-        pod.unpin();
-        pod.hold();
-        let _ = (pod.node(), pod.seat(), pod.is_over(), pod.has_succeeded(), pod.is_leaving());
-        let _ = (pod.is_sent_away(), pod.has_anti_affinity(), pod.has_gate(), pod.is_held());
+        pod.remove_added_selector();
+        pod.count_allocated();
+        let _ = (pod.node(), pod.assigned_node(), pod.is_finished(), pod.has_succeeded());
+        let _ = (pod.is_terminating(), pod.is_evicted_by_muster(), pod.has_anti_affinity());
+        let _ = (pod.has_gate(), pod.has_foreign_gate());
     };
     check_page(data, look);
     for line in String::from_utf8_lossy(data).lines() {

@@ -80,10 +80,10 @@ struct Args {
     /// The most gangs of one namespace that are planned at one time; the others wait for them, the oldest first
     #[arg(long, value_name = "COUNT", default_value_t = MAX_GANGS_PER_NAMESPACE, value_parser = clap::value_parser!(u32).range(1..))]
     max_gangs_per_namespace: u32,
-    /// Ignore an object, with an Event on it, when the fields that Muster reads are larger than this
+    /// Leave out an object, with an Event on it, when the fields that Muster reads are larger than this
     #[arg(long, value_name = "SIZE", default_value = "128Ki", value_parser = size)]
     max_object_size: usize,
-    /// Ignore the newest objects of a namespace, with Events on them, when its objects take more memory than this
+    /// Leave out the newest objects of a namespace, with Events on them, when its objects take more memory than this
     #[arg(long, value_name = "SIZE", default_value = "64Mi", value_parser = size)]
     max_namespace_memory: usize,
     /// Disable a feature that this controller has no rights for; may be repeated

@@ -27,7 +27,7 @@ use crate::gang::identity::GangSource;
 use crate::gang::record::GangRecord;
 use crate::host::Host;
 use crate::objects::pod::Pod;
-use crate::status::gang::count_pods;
+use crate::status::reasons::count_pods;
 
 /// The annotation of a gang's object that lists its groups.
 pub(crate) const GROUPS: &str = "muster.sh/groups";

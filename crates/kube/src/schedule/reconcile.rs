@@ -19,7 +19,7 @@ use crate::host::Host;
 use crate::objects::pod::Pod;
 use crate::provision::requests_served::handover::BookingState;
 use crate::schedule::owner_resize::Size;
-use crate::status::gang::LEFT_OUT;
+use crate::status::reasons::LEFT_OUT;
 
 impl Host {
     /// Applies a change of a pod.

@@ -1,5 +1,5 @@
-//! Whether an object of Muster's was understood, where its owner looks: in the condition `Accepted`, and in an Event when it
-//! was not. What cannot be understood changes nothing for anybody else.
+//! The condition `Accepted` of Pools, Queues and Topologies: whether the object is valid, with an Event when it is not.
+//! Invalid objects have no effect on others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::cache::watched_objects::read_manifest;
 use crate::host::Host;
 
 const ACCEPTED: &str = "Accepted";
-const NOT_UNDERSTOOD: &str = "InvalidSpec";
+const INVALID_SPEC: &str = "InvalidSpec";
 
-/// Objects that were not understood, and why.
+/// Invalid objects, and why they are invalid.
 pub(crate) type RejectedObjects = BTreeMap<(KindRole, Arc<str>), String>;
 
 impl Host {
-    /// An object was understood, or why it was not: its owner is told when that is news.
+    /// Records whether an object is valid, or why not. A new reason is reported by an Event.
     pub(crate) fn report_acceptance(
         &mut self,
         kind_role: KindRole,
@@ -37,7 +37,7 @@ impl Host {
         }
         self.supply_status.write_soon();
         let Some(why) = why else { return drop(self.rejected_objects.remove(&key)) };
-        tracing::warn!(kind = ?kind_role, name, why, "cannot be understood");
+        tracing::warn!(kind = ?kind_role, name, why, "rejected");
         self.rejected_objects.insert(key, why.clone());
         if let Some(about) = self.object_named(kind_role, name) {
             let kind = self.sources.resource(kind_role).map(|kind| kind.kind.clone());
@@ -48,17 +48,17 @@ impl Host {
                 uid: about.metadata.uid.clone(),
                 ..ObjectReference::default()
             };
-            self.record_event_about(about, EventType::Warning, (NOT_UNDERSTOOD, "Read"), &why);
+            self.record_event_about(about, EventType::Warning, (INVALID_SPEC, "Read"), &why);
         }
     }
 
-    /// Says which of Muster's definitions are older than this controller.
+    /// Warns of installed CRDs that are older than this controller.
     pub(crate) async fn warn_of_outdated_crds(&mut self, client: &Client) {
         let outdated = match outdated_crds(client).await {
             Ok(outdated) => outdated,
             Err(error) => {
                 let error = with_causes(&error);
-                return tracing::warn!(error, "the API server does not say what its CRDs have");
+                return tracing::warn!(error, "cannot compare the installed CRDs");
             }
         };
         for one in outdated {
@@ -74,7 +74,7 @@ impl Host {
         }
     }
 
-    /// Whether an object is there that was not understood.
+    /// Whether an object exists and is invalid.
     pub(crate) fn is_rejected(&self, kind_role: KindRole, name: &str) -> bool {
         self.rejected_objects.contains_key(&(kind_role, Arc::from(name)))
     }
@@ -87,7 +87,7 @@ impl Host {
         self.cache.others.get(&self.sources.of(kind_role)?)?.get(name)
     }
 
-    /// A cluster has one topology: the first by name that can be understood.
+    /// A cluster has one topology: the first valid one by name.
     pub(crate) fn check_topologies(&mut self) {
         let mut first: Option<String> = None;
         let all = self.all_objects(KindRole::Topology);
@@ -109,26 +109,30 @@ impl Host {
         }
     }
 
-    /// What is said of an object, and whether that is so: without since when, which follows from what it says already.
-    pub(crate) fn judgement(&self, kind_role: KindRole, object: &DynamicObject) -> Value {
+    /// The condition `Accepted` of an object, without its transition time.
+    pub(crate) fn accepted_condition(&self, kind_role: KindRole, object: &DynamicObject) -> Value {
         let why = self.rejected_objects.get(&(kind_role, Arc::from(object.name_any())));
         json!({
             "type": ACCEPTED,
             "status": if why.is_none() { "True" } else { "False" },
-            "reason": if why.is_none() { "Valid" } else { NOT_UNDERSTOOD },
+            "reason": if why.is_none() { "Valid" } else { INVALID_SPEC },
             "message": why.map_or("", String::as_str),
             "observedGeneration": object.metadata.generation,
         })
     }
 
-    /// The same with since when.
-    pub(crate) fn since(&self, mut judgement: Value, object: &DynamicObject) -> Value {
+    /// A condition with its transition time: that of the same condition on the object, or now if its status has changed.
+    pub(crate) fn with_transition_time(
+        &self,
+        mut condition: Value,
+        object: &DynamicObject,
+    ) -> Value {
         let before = object.data["status"]["conditions"].as_array();
         let same =
-            |one: &&Value| one["type"] == judgement["type"] && one["status"] == judgement["status"];
+            |one: &&Value| one["type"] == condition["type"] && one["status"] == condition["status"];
         let since = before.and_then(|all| all.iter().find(same));
         let since = since.and_then(|one| one.get("lastTransitionTime")).cloned();
-        judgement["lastTransitionTime"] = since.unwrap_or_else(|| json!(Stamp(self.now())));
-        judgement
+        condition["lastTransitionTime"] = since.unwrap_or_else(|| json!(Stamp(self.now())));
+        condition
     }
 }

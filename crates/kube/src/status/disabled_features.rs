@@ -1,4 +1,4 @@
-//! Says of gangs and pools that they need a feature that is off.
+//! Reports on gangs and pools that they need a feature that is off.
 
 use muster_api::Provider;
 
@@ -8,11 +8,11 @@ use crate::host::Host;
 use crate::objects::pod::Pod;
 
 impl Host {
-    /// A gang that needs a feature that is off waits, and is told which. A gang that has members on nodes goes on: it was
-    /// started while the feature was on.
+    /// Checks that the features are on that a gang needs. A gang that has members on nodes passes: it was started while the
+    /// feature was on.
     ///
     /// # Errors
-    /// With what is off.
+    /// With the feature that is off.
     pub(crate) fn has_its_features(&self, group: &GangRecord) -> Result<(), String> {
         let disabled = &self.config.disabled;
         let pods = || group.pods.iter().filter_map(|key| self.cache.pods.get(key));
@@ -47,7 +47,7 @@ impl Host {
         self.claim_waiting_for_first_consumer(&group.source.gang_name(), pod)
     }
 
-    /// Why nodes of a pool are not asked for, if what it takes to ask is off.
+    /// Why no nodes of a pool are requested, if the feature of its provider is off.
     pub(crate) fn pool_is_off(&self, provider: &Provider) -> Option<String> {
         let feature = match provider {
             Provider::Karpenter(_) => Feature::Karpenter,

@@ -1,8 +1,8 @@
-//! Events, for those who look with `kubectl describe`: what became of a gang, each time it becomes something else.
+//! Records Events, for `kubectl describe`: each change of a gang's phase, and problems with objects.
 //!
-//! They are told to people, so there are never more than people can read: the same again is counted on the first, and a
-//! crowd of gangs that start at once is told of in part. Each namespace has its own share, so that none is silenced by
-//! what happens in another. The status of a gang is always complete.
+//! Events are for people, so their rate is limited: equal Events are counted on the first, and when many gangs start at once
+//! only some have Events. Each namespace has its own limit, so that none uses up that of another. The status of a gang is
+//! always complete.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,35 +17,35 @@ use crate::cache::store::split_key;
 use crate::host::Host;
 use crate::objects::pod::Pod;
 
-/// Pods of a gang that are told what it is told, at most: who looks at one looks at the first.
-const PODS: usize = 3;
-/// Events of one namespace in a burst, and how often there is one more.
+/// The pods of a gang that get its Events, at most: users look at the first.
+const PODS_MAX: usize = 3;
+/// Events of one namespace in a burst, and the interval of further ones.
 const BURST: u32 = 25;
 const EVERY: Duration = Duration::from_millis(500);
-/// How long the answer to an event is waited for.
-const MOST: Duration = Duration::from_secs(30);
-/// The same for all namespaces together: what ten of them may have.
+/// The timeout of a request that writes an Event.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The limits of all namespaces together: those of ten namespaces.
 const BURST_OF_ALL: u32 = 10 * BURST;
 const EVERY_OF_ALL: Duration = Duration::from_millis(50);
-/// Namespaces at which those that may have a burst again are forgotten.
+/// Number of namespaces at which those with a full bucket are forgotten.
 const SWEEP_AT: usize = 1_024;
 
-/// Writes events, as many as can be read.
+/// Records Events at a limited rate.
 pub(crate) struct EventRecorder {
     recorder: Recorder,
-    all: Share,
-    of: BTreeMap<String, Share>,
+    all: TokenBucket,
+    by_namespace: BTreeMap<String, TokenBucket>,
 }
 
-/// Events that may still be told.
+/// The Events that may still be written.
 #[derive(Debug)]
-struct Share {
+struct TokenBucket {
     left: u32,
     filled: Instant,
 }
 
-impl Share {
-    /// Adds what has come in meanwhile.
+impl TokenBucket {
+    /// Adds the tokens of the time since the last refill.
     fn fill(&mut self, now: Instant, burst: u32, every: Duration) {
         let more = now.saturating_duration_since(self.filled).as_millis() / every.as_millis();
         if more > 0 {
@@ -59,34 +59,34 @@ impl EventRecorder {
     pub(crate) fn new(client: Client, identity: Option<String>) -> Self {
         let reporter =
             Reporter { controller: "muster.sh/controller".to_owned(), instance: identity };
-        let all = Share { left: BURST_OF_ALL, filled: Instant::now() };
-        Self { recorder: Recorder::new(client, reporter), all, of: BTreeMap::new() }
+        let all = TokenBucket { left: BURST_OF_ALL, filled: Instant::now() };
+        Self { recorder: Recorder::new(client, reporter), all, by_namespace: BTreeMap::new() }
     }
 
-    /// Whether one more may be told of this namespace.
-    fn may_speak(&mut self, namespace: &str, now: Instant) -> bool {
+    /// Takes a token for one more Event of a namespace. Returns whether there was one.
+    fn take_token(&mut self, namespace: &str, now: Instant) -> bool {
         self.all.fill(now, BURST_OF_ALL, EVERY_OF_ALL);
         if self.all.left == 0 {
             return false;
         }
-        if self.of.len() >= SWEEP_AT && !self.of.contains_key(namespace) {
+        if self.by_namespace.len() >= SWEEP_AT && !self.by_namespace.contains_key(namespace) {
             let is_full =
-                |share: &Share| now.saturating_duration_since(share.filled) > EVERY * BURST;
-            self.of.retain(|_, share| !is_full(share));
+                |bucket: &TokenBucket| now.saturating_duration_since(bucket.filled) > EVERY * BURST;
+            self.by_namespace.retain(|_, bucket| !is_full(bucket));
         }
-        let new = || Share { left: BURST, filled: now };
-        let share = self.of.entry(namespace.to_owned()).or_insert_with(new);
-        share.fill(now, BURST, EVERY);
-        if share.left == 0 {
+        let new = || TokenBucket { left: BURST, filled: now };
+        let bucket = self.by_namespace.entry(namespace.to_owned()).or_insert_with(new);
+        bucket.fill(now, BURST, EVERY);
+        if bucket.left == 0 {
             return false;
         }
-        (share.left, self.all.left) = (share.left - 1, self.all.left - 1);
+        (bucket.left, self.all.left) = (bucket.left - 1, self.all.left - 1);
         true
     }
 }
 
 impl Host {
-    /// Tells of what a gang has become.
+    /// Records the new phase of a gang.
     pub(crate) fn record_phase(&mut self, name: &Arc<str>, phase: GangPhase, message: &str) {
         let (type_, reason) = match phase {
             GangPhase::Waiting => (EventType::Normal, "Waiting"),
@@ -104,21 +104,20 @@ impl Host {
         self.record_event(name, type_, (reason, "Schedule"), message);
     }
 
-    /// A gang runs: its pods say where, in the words of every scheduler.
+    /// Records that a gang runs. Its pods get the Event `Scheduled`, as every scheduler records it.
     fn record_start(&mut self, name: &Arc<str>, message: &str) {
         if let Some(about) = self.gang_reference(name) {
             self.record_event_about(about, EventType::Normal, ("Running", "Schedule"), message);
         }
-        let told = self.first_pods(name, |pod| pod.node().is_some());
-        for (about, node) in told {
+        for (about, node) in self.first_pods(name, |pod| pod.node().is_some()) {
             let note = format!("assigned to {node} together with all of gang {name}");
             self.record_event_about(about, EventType::Normal, ("Scheduled", "Binding"), &note);
         }
     }
 
-    /// Tells of something that has happened to a gang: on its object, or on what it is made of while it has none, and on the
-    /// first of its pods, where its owner may look first. Events that differ in their words alone are counted as one, and
-    /// the first words stay: those that say something else each time need another action.
+    /// Records an Event of a gang: on its Gang object, or on its source while it has none, and on the first of its pods.
+    /// Events that differ only in their note are counted as one, and the first note stays: an Event whose note must be
+    /// seen each time needs another action.
     pub(crate) fn record_event(
         &mut self,
         name: &Arc<str>,
@@ -134,7 +133,7 @@ impl Host {
         }
     }
 
-    /// Tells of something that has happened to an object.
+    /// Records an Event of an object, if the rate limit allows it.
     pub(crate) fn record_event_about(
         &mut self,
         about: ObjectReference,
@@ -143,12 +142,12 @@ impl Host {
         note: &str,
     ) {
         let namespace = about.namespace.as_deref().unwrap_or_default();
-        if self.writer.is_leader() && self.events.may_speak(namespace, Instant::now()) {
+        if self.writer.is_leader() && self.events.take_token(namespace, Instant::now()) {
             self.publish(about, type_, (reason, action), note);
         }
     }
 
-    /// Tells of something beside all that is told to gangs, for callers that bound it themselves.
+    /// Writes an Event without a rate limit, for callers that have their own.
     pub(crate) fn publish(
         &self,
         about: ObjectReference,
@@ -163,11 +162,11 @@ impl Host {
             action: action.to_owned(),
             secondary: None,
         };
-        let (recorder, hands) = (self.events.recorder.clone(), self.writer.clone());
+        let (recorder, writer) = (self.events.recorder.clone(), self.writer.clone());
         tokio::spawn(async move {
-            hands.when_bindings_are_done().await;
-            // Who misses an event still has the status.
-            match tokio::time::timeout(MOST, recorder.publish(&event, &about)).await {
+            writer.when_bindings_are_done().await;
+            // A lost Event is not retried: the status has the same information.
+            match tokio::time::timeout(REQUEST_TIMEOUT, recorder.publish(&event, &about)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::debug!(%error, "an event was not written"),
                 Err(_) => tracing::debug!("an event was not written: no answer"),
@@ -175,7 +174,7 @@ impl Host {
         });
     }
 
-    /// What an event of a gang is about besides its pods.
+    /// The object besides its pods that gets the Events of a gang.
     fn gang_reference(&self, name: &Arc<str>) -> Option<ObjectReference> {
         let (namespace, object) = split_key(name);
         if let Some(gang) = self.gang_object(name) {
@@ -188,26 +187,26 @@ impl Host {
                 ..ObjectReference::default()
             });
         }
-        let template_gang_of = self.owner_reference(&self.gangs.get(name)?.source)?;
+        let owner = self.owner_reference(&self.gangs.get(name)?.source)?;
         Some(ObjectReference {
-            api_version: Some(template_gang_of.api_version),
-            kind: Some(template_gang_of.kind),
-            name: Some(template_gang_of.name),
+            api_version: Some(owner.api_version),
+            kind: Some(owner.kind),
+            name: Some(owner.name),
             namespace: Some(namespace.to_owned()),
-            uid: Some(template_gang_of.uid),
+            uid: Some(owner.uid),
             ..ObjectReference::default()
         })
     }
 
-    /// The first of a gang's pods that are so, and their nodes.
+    /// The first of a gang's pods that match, and their nodes.
     fn first_pods(
         &self,
         name: &str,
-        is_so: impl Fn(&Pod) -> bool,
+        matches: impl Fn(&Pod) -> bool,
     ) -> Vec<(ObjectReference, String)> {
-        let pods = self.gangs.get(name).into_iter().flat_map(|group| &group.pods);
-        let pods = pods.filter_map(|key| self.cache.pods.get(key)).filter(|pod| is_so(pod));
-        let told = pods.take(PODS).map(|pod| {
+        let pods = self.gangs.get(name).into_iter().flat_map(|record| &record.pods);
+        let pods = pods.filter_map(|key| self.cache.pods.get(key)).filter(|pod| matches(pod));
+        let first = pods.take(PODS_MAX).map(|pod| {
             let about = ObjectReference {
                 api_version: Some("v1".to_owned()),
                 kind: Some("Pod".to_owned()),
@@ -218,7 +217,7 @@ impl Host {
             };
             (about, pod.node().unwrap_or_default().to_owned())
         });
-        told.collect()
+        first.collect()
     }
 }
 
@@ -227,24 +226,25 @@ mod tests {
     use crate::status::events::*;
 
     #[tokio::test]
-    async fn a_crowd_is_told_of_in_part() {
-        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
-        let mut crier = EventRecorder::new(Client::try_from(nowhere).expect("a client"), None);
-        let start = crier.all.filled;
-        let said = |crier: &mut EventRecorder, at: Instant| {
-            (0..100).filter(|_| crier.may_speak("loud", at)).count()
+    async fn events_are_limited_per_namespace_and_in_total() {
+        let unreachable = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
+        let client = Client::try_from(unreachable).expect("a client");
+        let mut recorder = EventRecorder::new(client, None);
+        let start = recorder.all.filled;
+        let events = |recorder: &mut EventRecorder, at: Instant| {
+            (0..100).filter(|_| recorder.take_token("loud", at)).count()
         };
-        assert_eq!(said(&mut crier, start), 25);
-        assert_eq!(said(&mut crier, start + EVERY / 2), 0);
-        assert_eq!(said(&mut crier, start + EVERY), 1);
-        assert_eq!(said(&mut crier, start + EVERY * 5), 4);
-        // However long nobody spoke.
-        assert_eq!(said(&mut crier, start + EVERY * 100_000), 25);
-        assert!(crier.may_speak("other", start + EVERY * 100_000), "another namespace is silenced");
-        // All together cannot say more than can be written either.
-        let all =
-            (0..100_000).filter(|at| crier.may_speak(&at.to_string(), start + EVERY * 100_000));
+        assert_eq!(events(&mut recorder, start), 25);
+        assert_eq!(events(&mut recorder, start + EVERY / 2), 0);
+        assert_eq!(events(&mut recorder, start + EVERY), 1);
+        assert_eq!(events(&mut recorder, start + EVERY * 5), 4);
+        // The burst is the same after any time without Events.
+        let later = start + EVERY * 100_000;
+        assert_eq!(events(&mut recorder, later), 25);
+        assert!(recorder.take_token("other", later), "another namespace is limited");
+        // All namespaces together have a limit, too.
+        let all = (0..100_000).filter(|at| recorder.take_token(&at.to_string(), later));
         assert_eq!(all.count(), 250 - 26);
-        assert!(crier.may_speak("loud", start + EVERY * 100_100));
+        assert!(recorder.take_token("loud", start + EVERY * 100_100));
     }
 }

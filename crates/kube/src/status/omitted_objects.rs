@@ -1,8 +1,8 @@
-//! Says which objects are left out, and why: once in the log, in an Event on the object, and in the status of a Gang.
+//! Reports objects that are left out, and why: in the log, in an Event on the object, and in the status of a Gang.
 //!
-//! An object that cannot be read, or is one too many for its namespace, changes nothing for anybody else. Its owner finds
-//! the field and the reason where they look first. What one namespace is told is bounded, so that no tenant can use up the
-//! Events of all.
+//! An object that cannot be decoded, or exceeds the memory of its namespace, has no effect on others. Its users find the
+//! field and the reason on the object. The reports of each namespace are limited, so that no tenant uses up the Events of
+//! all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use crate::api::watch::watches::ObjectKind;
 use crate::cache::kinds::KindRole;
 use crate::host::Host;
 
-/// Objects that are remembered, so that each is told of once.
-const REMEMBERED: usize = 10_000;
-/// What one namespace is told in one period, at most: Events, and statuses of Gangs.
+/// The most objects that are remembered, so that each is reported once.
+const REMEMBERED_MAX: usize = 10_000;
+/// The most Events, and statuses of Gangs, that one namespace gets in one period.
 const EVENTS: u32 = 10;
 const STATUSES: u32 = 200;
 const PERIOD: Duration = Duration::from_secs(600);
-/// The longest note that the API server takes.
-const NOTE: usize = 1_000;
+/// The longest note that the API server accepts.
+const NOTE_MAX: usize = 1_000;
 
-/// Objects that are left out, and what was told of them.
+/// Objects that are left out, and their reports.
 #[derive(Debug, Default)]
 pub(crate) struct OmittedObjects {
     known: BTreeMap<(ObjectKind, Arc<str>), String>,
-    told: BTreeMap<String, NamespaceReports>,
+    reports: BTreeMap<String, NamespaceReports>,
 }
 
-/// What a namespace was told.
+/// The number of reports in one namespace.
 #[derive(Debug)]
 struct NamespaceReports {
     since: Instant,
@@ -48,28 +48,29 @@ impl OmittedObjects {
     fn is_news(&mut self, which: ObjectKind, key: &str, why: &str) -> bool {
         let at = (which, Arc::from(key));
         let is_known = self.known.get(&at).is_some_and(|known| known == why);
-        if is_known || (self.known.len() >= REMEMBERED && !self.known.contains_key(&at)) {
+        if is_known || (self.known.len() >= REMEMBERED_MAX && !self.known.contains_key(&at)) {
             return false;
         }
         self.known.insert(at, why.to_owned());
         true
     }
 
-    /// Whether a namespace may be told one more of these.
-    fn may_tell(
+    /// Counts one more report of a namespace. Returns whether the limit allows it.
+    fn count_report(
         &mut self,
         namespace: &str,
         now: Instant,
         (most, count): (u32, fn(&mut NamespaceReports) -> &mut u32),
     ) -> bool {
-        self.told.retain(|_, told| now.saturating_duration_since(told.since) < PERIOD);
-        let told = self.told.entry(namespace.to_owned());
-        let count = count(told.or_insert(NamespaceReports { since: now, events: 0, statuses: 0 }));
+        self.reports.retain(|_, reports| now.saturating_duration_since(reports.since) < PERIOD);
+        let reports = self.reports.entry(namespace.to_owned());
+        let count =
+            count(reports.or_insert(NamespaceReports { since: now, events: 0, statuses: 0 }));
         *count += 1;
         *count <= most
     }
 
-    /// An object was taken in after all, or is gone.
+    /// An object is no longer left out, or was deleted.
     pub(crate) fn forget(&mut self, which: ObjectKind, key: &Arc<str>) {
         if !self.known.is_empty() {
             self.known.remove(&(which, key.clone()));
@@ -78,39 +79,40 @@ impl OmittedObjects {
 }
 
 impl Host {
-    /// An object is not taken in as it is.
-    pub(crate) fn record_omission(&mut self, which: ObjectKind, left: &Omission) {
-        let key = left.key();
-        if !self.omitted_objects.is_news(which, &key, &left.why) {
+    /// Reports that an object is left out, or that its earlier state still counts.
+    pub(crate) fn record_omission(&mut self, which: ObjectKind, omission: &Omission) {
+        let key = omission.key();
+        if !self.omitted_objects.is_news(which, &key, &omission.why) {
             return;
         }
         let (api_version, kind) = self.kind_of(which);
-        let was = if self.cache.has(which, &key) { "it counts as it was" } else { "left out" };
-        tracing::warn!(kind, object = key, why = left.why, "{was}");
-        let reason = match left.reason {
+        let effect =
+            if self.cache.has(which, &key) { "its earlier state counts" } else { "left out" };
+        tracing::warn!(kind, object = key, why = omission.why, "{effect}");
+        let reason = match omission.reason {
             OmissionReason::Invalid => "InvalidSpec",
             OmissionReason::NamespaceFull => "NamespaceLimitReached",
         };
         let now = Instant::now();
-        let mut note: String = left.why.chars().take(NOTE).collect();
-        if let Some(stored) = left.stored {
+        let mut note: String = omission.why.chars().take(NOTE_MAX).collect();
+        if let Some(stored) = omission.stored {
             note = format!("{note} (the object has {stored} bytes)");
         }
-        // A crowd of gangs that has used up what is told to people must not keep this from its owner: it is told once.
+        // Events of many gangs may have used up the common limit; this one is recorded once, under a limit of its own.
         if self.writer.is_leader()
-            && self.omitted_objects.may_tell(
-                &left.namespace,
+            && self.omitted_objects.count_report(
+                &omission.namespace,
                 now,
-                (EVENTS, |told| &mut told.events),
+                (EVENTS, |reports| &mut reports.events),
             )
         {
             let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
             let about = ObjectReference {
                 api_version: Some(api_version),
                 kind: Some(kind),
-                name: text(&left.name),
-                namespace: text(&left.namespace),
-                uid: text(&left.uid),
+                name: text(&omission.name),
+                namespace: text(&omission.namespace),
+                uid: text(&omission.uid),
                 ..ObjectReference::default()
             };
             self.publish(about, EventType::Warning, (reason, "Read"), &note);
@@ -118,13 +120,13 @@ impl Host {
         let is_gang = self.sources.of(KindRole::Gang).map(ObjectKind::Other) == Some(which);
         if is_gang
             && !self.cache.has(which, &key)
-            && self.omitted_objects.may_tell(
-                &left.namespace,
+            && self.omitted_objects.count_report(
+                &omission.namespace,
                 now,
-                (STATUSES, |told| &mut told.statuses),
+                (STATUSES, |reports| &mut reports.statuses),
             )
         {
-            self.report_omitted(&key.into(), reason, &note);
+            self.write_omitted_status(&key.into(), reason, &note);
         }
     }
 
@@ -140,8 +142,8 @@ impl Host {
         }
     }
 
-    /// A Gang is told why it is not taken in.
-    fn report_omitted(&mut self, name: &Arc<str>, reason: &str, why: &str) {
+    /// Writes on a Gang why it is left out.
+    fn write_omitted_status(&mut self, name: &Arc<str>, reason: &str, why: &str) {
         let Some(gangs) = self.gang_api(name) else { return };
         let before = self.gang_object(name).and_then(|gang| gang.data.get("status"));
         let phase = GangPhase::Infeasible;
@@ -170,7 +172,7 @@ mod tests {
     use crate::status::omitted_objects::*;
 
     #[test]
-    fn an_object_is_told_of_once_and_again_when_the_reason_changes() {
+    fn object_is_reported_once_and_again_when_the_reason_changes() {
         let mut omitted = OmittedObjects::default();
         assert!(omitted.is_news(ObjectKind::Pod, "a/b", "too large"));
         assert!(!omitted.is_news(ObjectKind::Pod, "a/b", "too large"));
@@ -180,11 +182,12 @@ mod tests {
     }
 
     #[test]
-    fn one_namespace_does_not_use_up_the_words_of_others() {
+    fn one_namespace_does_not_use_up_the_reports_of_others() {
         let (mut omitted, now) = (OmittedObjects::default(), Instant::now());
         let mut events = |space: &str, at: Instant| {
-            let told = |_: &u32| omitted.may_tell(space, at, (EVENTS, |told| &mut told.events));
-            (0..100).filter(told).count()
+            let reported =
+                |_: &u32| omitted.count_report(space, at, (EVENTS, |reports| &mut reports.events));
+            (0..100).filter(reported).count()
         };
         assert_eq!(events("a", now), 10);
         assert_eq!(events("a", now + PERIOD / 2), 0);

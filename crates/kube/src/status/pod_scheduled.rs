@@ -14,7 +14,9 @@ use crate::api::writer::ApiWriter;
 use crate::cache::store::split_key;
 use crate::effects::outcome::RETRY_PAUSE;
 use crate::host::Host;
-use crate::status::gang::{QUEUE_CLOSED, REFUSED, StatusReport, TIED, UNKNOWN_QUEUE};
+use crate::status::reasons::{
+    BINDING_REFUSED, CONSTRAINTS_UNSATISFIED, QUEUE_CLOSED, StatusReport, UNKNOWN_QUEUE,
+};
 
 impl Host {
     /// Whether nodes would help a gang that Muster cannot get: what another autoscaler has to know, and nothing else is. It
@@ -28,7 +30,7 @@ impl Host {
     ) -> bool {
         let gang = self.world.gang_named(name).and_then(|id| self.world.gang(id));
         let buys = gang.is_some_and(|gang| gang.spec.provisioning.mode != ProvisioningMode::Never);
-        let is_kept = matches!(told.reason, TIED | REFUSED);
+        let is_kept = matches!(told.reason, CONSTRAINTS_UNSATISFIED | BINDING_REFUSED);
         buys && !is_kept && verdict.lacks_unoffered_nodes()
     }
 
@@ -42,7 +44,10 @@ impl Host {
     ) -> Option<&'static str> {
         match verdict {
             Verdict::Waiting { .. } | Verdict::Impossible { .. } => Some(match told.reason {
-                reason @ (TIED | REFUSED | UNKNOWN_QUEUE | QUEUE_CLOSED) => reason,
+                reason @ (CONSTRAINTS_UNSATISFIED
+                | BINDING_REFUSED
+                | UNKNOWN_QUEUE
+                | QUEUE_CLOSED) => reason,
                 _ if self.node_would_help(name, verdict, told) => "Unschedulable",
                 _ => "WaitingForTurn",
             }),

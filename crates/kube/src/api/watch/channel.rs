@@ -109,7 +109,7 @@ impl<F> Channel<F> {
         let name = key.split_once('/').map_or(&**key, |(_, name)| name).to_owned();
         let mib = self.budget.bound() >> 20;
         let why = format!(
-            "namespace {namespace} has more objects than fit into {mib} MiB of memory: the newest are ignored until older ones are deleted"
+            "namespace {namespace} has more objects than fit into {mib} MiB of memory: the newest are left out until older ones are deleted"
         );
         let namespace = namespace.to_owned();
         Omission { name, namespace, uid, reason: OmissionReason::NamespaceFull, why, stored: None }

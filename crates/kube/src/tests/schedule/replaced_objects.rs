@@ -240,5 +240,5 @@ async fn stop_is_written_to_the_status_at_once_for_every_reason() {
     stage.host.config.bind_timeout = muster_core::time::Span::ZERO;
     stage.host.run_cycle();
     assert_eq!(stage.phase(PAIR), Some(&Phase::Stopping));
-    assert!(stage.host.written_status.is_said_to_stop(PAIR), "its status is written much later");
+    assert!(stage.host.written_status.is_stop_recorded(PAIR), "its status is written much later");
 }

@@ -83,8 +83,8 @@ async fn selected_nodes(cluster: &Cluster) -> BTreeMap<String, String> {
     let claims: Api<PersistentVolumeClaim> =
         Api::namespaced(cluster.client(Role::Observer).await, "default");
     let all = claims.list(&ListParams::default()).await.expect("claims");
-    let told = |claim: &PersistentVolumeClaim| claim.annotations().get(SELECTED_NODE).cloned();
-    all.iter().filter_map(|claim| Some((claim.name_any(), told(claim)?))).collect()
+    let nodes = |claim: &PersistentVolumeClaim| claim.annotations().get(SELECTED_NODE).cloned();
+    all.iter().filter_map(|claim| Some((claim.name_any(), nodes(claim)?))).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,19 +150,19 @@ async fn no_pod_is_bound_before_all_volumes_of_its_gang_exist() {
     controller.kill();
     let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     cluster.until("both claims have a selected node again", both).await;
-    let told = selected_nodes(&cluster).await;
+    let nodes = selected_nodes(&cluster).await;
     let zone = |node: &str| if node == "n0" { "a" } else { "b" };
-    bind_to_new_volume(&cluster, "disk-0", zone(&told["disk-0"])).await;
+    bind_to_new_volume(&cluster, "disk-0", zone(&nodes["disk-0"])).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(
         bound_with_prefix(&cluster, "train-").await,
         0,
         "one of two volumes is no reason to start"
     );
-    bind_to_new_volume(&cluster, "disk-1", zone(&told["disk-1"])).await;
+    bind_to_new_volume(&cluster, "disk-1", zone(&nodes["disk-1"])).await;
     until_bound(&cluster, "train-", 2).await;
     for at in 0..2 {
         let node = nodes_of(&cluster, &format!("train-{at}")).await;
-        assert_eq!(node, [told[&format!("disk-{at}")].clone()]);
+        assert_eq!(node, [nodes[&format!("disk-{at}")].clone()]);
     }
 }

@@ -160,10 +160,10 @@ async fn gang_short_of_one_volume_binds_no_pod_and_no_volume() {
         .until("its condition names what is missing", async || {
             let conditions = pods.get("train-0").await.ok()?.status?.conditions?;
             let words = "a free volume of class local with 10Gi";
-            let told = |words: &str| {
+            let reported = |words: &str| {
                 conditions.iter().any(|one| one.message.as_deref().unwrap_or("").contains(words))
             };
-            told(words).then_some(())
+            reported(words).then_some(())
         })
         .await;
     assert_eq!(bound_with_prefix(&cluster, "train-").await, 0);
@@ -282,10 +282,10 @@ async fn attach_limit_of_one_admits_one_pod_with_a_volume() {
     cluster
         .until("its condition names the reason", async || {
             let conditions = pods.get("two").await.ok()?.status?.conditions?;
-            let told = |words: &str| {
+            let reported = |words: &str| {
                 conditions.iter().any(|one| one.message.as_deref().unwrap_or("").contains(words))
             };
-            told("attach their volumes of disks.example.com").then_some(())
+            reported("attach their volumes of disks.example.com").then_some(())
         })
         .await;
     assert_eq!(bound_with_prefix(&cluster, "two").await, 0);

@@ -111,10 +111,10 @@ pub(crate) async fn until_pod_reports(cluster: &Cluster, pod: &str, words: &str)
     cluster
         .until(&what, async || {
             let conditions = pods.get(pod).await.ok()?.status?.conditions?;
-            let told = |words: &str| {
+            let reported = |words: &str| {
                 conditions.iter().any(|one| one.message.as_deref().unwrap_or("").contains(words))
             };
-            told(words).then_some(())
+            reported(words).then_some(())
         })
         .await;
     assert_eq!(bound_with_prefix(cluster, pod).await, 0, "{pod} waits");

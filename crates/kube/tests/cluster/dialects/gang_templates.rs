@@ -47,8 +47,8 @@ async fn until_phase(cluster: &Cluster, name: &str, phase: &str) {
     cluster
         .until(&format!("{name} is {phase}"), async || {
             let gang = gangs.get(name).await.ok()?;
-            let said = gang.data.pointer("/status/phase").and_then(Value::as_str)?;
-            (said == phase).then_some(())
+            let message = gang.data.pointer("/status/phase").and_then(Value::as_str)?;
+            (message == phase).then_some(())
         })
         .await;
 }

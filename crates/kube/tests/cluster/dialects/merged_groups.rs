@@ -114,8 +114,8 @@ spec: {{minMember: {EACH}}}
         let has_text = |pod: &Pod| {
             let conditions =
                 pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-            let mut said = conditions.flat_map(|one| [&one.message, &one.reason]).flatten();
-            said.any(|said| said.contains(words))
+            let mut reported = conditions.flat_map(|one| [&one.message, &one.reason]).flatten();
+            reported.any(|reported| reported.contains(words))
         };
         cluster
             .until(&format!("{} reports: {words}", self.name), async || {

@@ -22,9 +22,9 @@ async fn until_waiting(cluster: &Cluster, prefix: &str) {
     cluster
         .until(&format!("{prefix} reports why it waits"), async || {
             let pod = pods.get(prefix).await.ok()?;
-            let said =
+            let reported =
                 pod.status?.conditions?.into_iter().find(|one| one.type_ == "PodScheduled")?;
-            said.message.filter(|said| !said.contains("members exist"))
+            reported.message.filter(|reported| !reported.contains("members exist"))
         })
         .await;
     assert_eq!(
@@ -51,8 +51,8 @@ async fn until_phase(cluster: &Cluster, (group, version): (&str, &str), name: &s
     cluster
         .until(&format!("{name} is {phase}"), async || {
             let object = groups.get(name).await.ok()?;
-            let said = object.data.pointer("/status/phase").and_then(Value::as_str);
-            (said == Some(phase)).then_some(())
+            let reported = object.data.pointer("/status/phase").and_then(Value::as_str);
+            (reported == Some(phase)).then_some(())
         })
         .await;
 }

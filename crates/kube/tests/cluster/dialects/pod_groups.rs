@@ -329,7 +329,7 @@ impl DialectCase {
         let kind = if group == "muster.sh" { ("Gang", "gangs") } else { ("PodGroup", "podgroups") };
         let objects = custom_objects(cluster, (group, version), kind).await;
         let name = format!("{}-whole", self.name);
-        let what = format!("{name} is running_status that it runs");
+        let what = format!("{name} reports that it runs");
         cluster
             .until(&what, async || {
                 let object = objects.get(&name).await.ok()?;

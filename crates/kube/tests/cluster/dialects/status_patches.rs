@@ -80,14 +80,14 @@ async fn groups(client: &Client, version: &str) -> Api<DynamicObject> {
 async fn write(
     groups: &Api<DynamicObject>,
     name: &str,
-    told: &StatusPatch,
+    reported: &StatusPatch,
 ) -> Result<Value, kube::Error> {
     let params = PatchParams {
         field_validation: Some(ValidationDirective::Strict),
         ..PatchParams::default()
     };
-    let patch = Patch::Merge(&told.patch);
-    let answer = match told.subresource {
+    let patch = Patch::Merge(&reported.patch);
+    let answer = match reported.subresource {
         true => groups.patch_status(name, &params, &patch).await?,
         false => groups.patch(name, &params, &patch).await?,
     };
@@ -96,9 +96,9 @@ async fn write(
 
 /// Fields of the patch that the object does not have afterwards.
 fn lost_fields(patch: &Value, object: &Value) -> Vec<String> {
-    let said = patch["status"].as_object().expect("a status");
+    let message = patch["status"].as_object().expect("a status");
     let differs = |(name, value): &(&String, &Value)| object["status"][name.as_str()] != **value;
-    said.iter().filter(differs).map(|(name, value)| format!("{name}: {value}")).collect()
+    message.iter().filter(differs).map(|(name, value)| format!("{name}: {value}")).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,12 +128,12 @@ async fn every_status_patch_is_accepted_whole_by_its_foreign_crd() {
             let object = groups.get(&name).await.expect("it is there");
             let object = serde_json::to_value(object).expect("an object");
             let now = Time(1_790_000_000_000 + 60_000 * i64::try_from(at).expect("few"));
-            let Some(told) = status(dialect, &object, state, now) else { continue };
+            let Some(reported) = status(dialect, &object, state, now) else { continue };
             count += 1;
-            match write(&groups, &name, &told).await {
+            match write(&groups, &name, &reported).await {
                 Err(error) => findings.push(format!("{version} refuses {state:?}: {error}")),
                 Ok(after) => {
-                    let lost = lost_fields(&told.patch, &after);
+                    let lost = lost_fields(&reported.patch, &after);
                     if !lost.is_empty() {
                         findings.push(format!("{version} loses {lost:?} of {state:?}"));
                     }

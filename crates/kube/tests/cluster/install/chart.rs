@@ -62,7 +62,7 @@ async fn api_server_accepts_the_chart_with_default_and_other_values() {
             .helm(&[&["lint", "--strict", chart], values].concat())
             .expect("nothing to complain of");
         let text = rendered(&cluster, values);
-        cluster.check_submission(&text).await.unwrap_or_else(|error| panic!("{error} of\n{text}"));
+        cluster.dry_run(&text).await.unwrap_or_else(|error| panic!("{error} of\n{text}"));
         let kinds: Vec<String> = objects(&text)
             .expect("objects")
             .into_iter()

@@ -85,16 +85,16 @@ async fn invalid_spec_is_rejected_with_the_name_of_its_field() {
     ];
     let mut unclear = Vec::new();
     for (yaml, field, words) in cases {
-        let said = refused(&cluster, &yaml).await;
-        if !said.contains(field) || !said.contains(words) {
-            unclear.push(format!("{field}, {words}: {said}"));
+        let reported = refused(&cluster, &yaml).await;
+        if !reported.contains(field) || !reported.contains(words) {
+            unclear.push(format!("{field}, {words}: {reported}"));
         }
     }
     assert!(unclear.is_empty(), "{}", unclear.join("\n"));
     // An immutable field cannot be changed.
     cluster.apply(POOL).await.expect("it is good");
-    let said = refused(&cluster, &POOL.replace("tier: on-demand", "tier: spot")).await;
-    assert!(said.contains("spec.tier") && said.contains("does not change"), "{said}");
+    let reported = refused(&cluster, &POOL.replace("tier: on-demand", "tier: spot")).await;
+    assert!(reported.contains("spec.tier") && reported.contains("does not change"), "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,7 +115,7 @@ async fn short_names_and_printed_columns_are_as_documented() {
         .apply(&of("Gang", "{queue: bad, roles: [{name: worker, min: 8}]}"))
         .await
         .expect("a gang");
-    let order = "{number: 7, gang: {namespace: default, name: bad}, seats: [{role: w, node: n0}], deadline: '2026-01-01T00:00:00Z'}";
+    let order = "{number: 7, gang: {namespace: default, name: bad}, placements: [{role: w, node: n0}], deadline: '2026-01-01T00:00:00Z'}";
     cluster.apply(&of("Order", order)).await.expect("an order");
     let statuses = [
         ("Pool", "gpu", json!({"nodes": 2, "ready": 1, "gpus": 16, "hourlySpend": 196.5})),
@@ -142,7 +142,7 @@ async fn short_names_and_printed_columns_are_as_documented() {
         tables.push(table(&cluster, kind).await);
     }
     let known = [
-        "Name | Queue | Phase | Ready | Nodes | Why\n  bad | bad | Waiting | 0/8 | null | NoRoom",
+        "Name | Queue | Phase | Ready | Nodes | Why\n  bad | bad | Waiting | 0/8 | null | InsufficientCapacity",
         "Name | Gang | Phase | Ready | Deadline\n  bad | bad | Assembling | 1/2 | 2026-01-01T00:00:00Z",
         "Name | Tier | Nodes | GPUs | Spend\n  gpu | on-demand | 2 | 16 | 196.5",
         "Name | Parent | Weight | Held | Waiting\n  bad | org | 3 | 64 | 3",

@@ -110,9 +110,12 @@ async fn chart_grants_exactly_the_rights_that_tests_use() {
         .env(AUDIT, &folder)
         .output()
         .expect("the stories run");
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{said}");
-    assert!(said.contains(&format!("{} passed", TESTS.len())), "a test has another name: {said}");
+    let output = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{output}");
+    assert!(
+        output.contains(&format!("{} passed", TESTS.len())),
+        "a test has another name: {output}"
+    );
     let granted = granted(&objects(&chart).expect("objects"));
     let used = used(&folder);
     let none = BTreeSet::new();

@@ -70,7 +70,7 @@ mod tests {
             cluster.apply(&large).await.expect("a pod");
         });
         let failed = forgetful.await.expect_err("a node has eight GPUs").into_panic();
-        let said = failed.downcast_ref::<String>().expect("words");
-        assert!(said.contains("n0 has 8000 thousandths of nvidia.com/gpu and 9000 are taken"));
+        let message = failed.downcast_ref::<String>().expect("words");
+        assert!(message.contains("n0 has 8000 thousandths of nvidia.com/gpu and 9000 are taken"));
     }
 }

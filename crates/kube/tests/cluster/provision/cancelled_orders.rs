@@ -34,7 +34,7 @@ async fn claim_of_a_cancelled_order_is_not_created_later() {
     };
     submit(&cluster, &job("lost", 4, 8)).await;
     cluster
-        .until("each is requests for time and again", async || (asks(began) >= 16).then_some(()))
+        .until("each claim is requested repeatedly", async || (asks(began) >= 16).then_some(()))
         .await;
     remove_jobs(&cluster).await;
     let client = cluster.client(Role::Admin).await;
@@ -55,5 +55,5 @@ async fn claim_of_a_cancelled_order_is_not_created_later() {
     cluster
         .until("no retry is pending", async || (healed.elapsed() > LONGEST_PAUSE).then_some(()))
         .await;
-    assert_eq!(asks(healed), 1, "what was given up was requests for");
+    assert_eq!(asks(healed), 1, "claims of the cancelled order were requested");
 }

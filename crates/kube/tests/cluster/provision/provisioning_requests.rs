@@ -185,8 +185,8 @@ async fn booked_capacity_is_bought_together_and_used_by_its_pods() {
         .await;
     let (_, _, message) = cluster
         .until("the condition reports progress", async || {
-            let told = condition(&cluster, "train", "Provisioned").await?;
-            told.2.contains("3/4").then_some(told)
+            let reported = condition(&cluster, "train", "Provisioned").await?;
+            reported.2.contains("3/4").then_some(reported)
         })
         .await;
     tokio::time::sleep(A_WHILE).await;
@@ -263,12 +263,12 @@ async fn unservable_request_reports_why() {
     cluster.apply(&foreign).await.expect("a request");
     // The API server itself refuses a count of zero.
     assert!(cluster.apply(&request("none", 0, 8)).await.is_err());
-    let told = cluster
+    let reported = cluster
         .until("its condition names what is missing", async || {
             condition(&cluster, "bare", "Accepted").await
         })
         .await;
-    assert_eq!((&*told.0, &*told.2), ("False", "PodTemplate bare does not exist"));
+    assert_eq!((&*reported.0, &*reported.2), ("False", "PodTemplate bare does not exist"));
     let (reason, message) = until_true(&cluster, "odd", "Failed").await;
     assert!(reason == "Invalid" && message.contains("gpu-fraction"), "{reason}: {message}");
     let (reason, message) = until_true(&cluster, "large", "Failed").await;

@@ -121,7 +121,7 @@ async fn gangs_that_preempt_never_share_a_seat_across_kills() {
     until_no_leftovers(&cluster).await;
     cluster.assert_promises_kept().await;
     evicted += there.iter().map(|name| cluster.observer().evicted(name)).sum::<usize>();
-    eprintln!("{evicted} were sent away; the longest window {:?}", cluster.observer().window());
+    eprintln!("{evicted} were evicted; the longest window {:?}", cluster.observer().window());
     assert!(evicted > 0, "no gang was preempted");
 }
 

@@ -57,10 +57,10 @@ async fn standby_takes_over_when_the_leader_is_killed_or_stopped() {
     // A stopped leader releases the lease: the other does not wait.
     let third = replica(&cluster, "third");
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let told = std::time::Instant::now();
+    let reported = std::time::Instant::now();
     assert!(second.stop(), "it ends in good order");
     until_holds_lease(&cluster, "third").await;
-    eprintln!("handed over within {:?}", told.elapsed());
+    eprintln!("handed over within {:?}", reported.elapsed());
     assert_schedules(&cluster, "three").await;
     drop(third);
 }

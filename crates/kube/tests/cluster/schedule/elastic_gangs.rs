@@ -129,26 +129,26 @@ async fn controller_killed_while_a_gang_shrinks_finishes_the_shrink() {
     cluster.apply(&train).await.expect("a gang");
     until_bound(&cluster, "train", 4).await;
     cluster.apply(&rigid("rival", 2, 8, "priority: 100")).await.expect("a gang");
-    let told = cluster
+    let evicted_pods = cluster
         .until("two members are evicted", async || {
             Some(terminating_pods(&cluster, "train").await).filter(|leaving| leaving.len() == 2)
         })
         .await;
-    assert!(told.iter().all(|pod| pod.metadata.deletion_grace_period_seconds == Some(40)));
+    assert!(evicted_pods.iter().all(|pod| pod.metadata.deletion_grace_period_seconds == Some(40)));
     controller.kill();
     let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
     // Their grace period holds under the next leader: the first to end makes room for no pod.
     let pods: Api<Pod> = Api::namespaced(cluster.client(Role::Observer).await, "default");
-    finish_termination(&cluster, &told[..1]).await;
+    finish_termination(&cluster, &evicted_pods[..1]).await;
     cluster
         .until("the one that is gone is made again", async || {
-            let pod = pods.get_opt(&told[0].name_any()).await.ok()??;
-            (pod.metadata.uid != told[0].metadata.uid).then_some(())
+            let pod = pods.get_opt(&evicted_pods[0].name_any()).await.ok()??;
+            (pod.metadata.uid != evicted_pods[0].metadata.uid).then_some(())
         })
         .await;
     until_gang_status(&cluster, "rival", |status| status["phase"] == "Provisioning").await;
     assert_eq!(indexes(&cluster, "train").await.len(), 3);
-    finish_termination(&cluster, &told[1..]).await;
+    finish_termination(&cluster, &evicted_pods[1..]).await;
     until_bound(&cluster, "rival", 2).await;
     until_bound(&cluster, "train", 2).await;
     until_gang_status(&cluster, "train", |status| status["members"]["ready"] == 2).await;

@@ -198,7 +198,9 @@ async fn job_made_larger_has_its_new_members_bound_together() {
     until_running_with(&cluster, "one.job", 2).await;
     resize_job(&cluster, "one", 4).await;
     until_gang_status(&cluster, "one.job", |status| {
-        status["message"].as_str().is_some_and(|said| said.contains("waits for room for 2 more"))
+        status["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("waits for room for 2 more"))
     })
     .await;
     assert_eq!(bound_with_prefix(&cluster, "one").await, 2, "one of two that came later");

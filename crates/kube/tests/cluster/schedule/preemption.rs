@@ -79,12 +79,12 @@ async fn reclaimed_gang_has_its_grace_and_keeps_its_queue_position() {
     until_gang_status(&cluster, "late.job", |status| status["phase"] == "Waiting").await;
     let owner = with_grace(&of_queue(&job("owner", 2, 8), "lender"), 0, "");
     cluster.apply_as(Role::User, &owner).await.expect("a job");
-    let told = cluster
+    let evicted_pods = cluster
         .until("all pods of the guest are terminating", async || {
             Some(terminating_pods(&cluster, "guest").await).filter(|leaving| leaving.len() == 8)
         })
         .await;
-    for pod in &told {
+    for pod in &evicted_pods {
         assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(40), "{}", pod.name_any());
         let status = pod.status.clone().unwrap_or_default();
         let target = |one: &&_| is_target(one);
@@ -94,10 +94,10 @@ async fn reclaimed_gang_has_its_grace_and_keeps_its_queue_position() {
     // The grace period holds, and no pod is bound before the last victim is gone, also under the next leader.
     controller.kill();
     let _controller = Controller::start(&cluster, &["--leader-elect=false"]);
-    finish_termination(&cluster, &told[..7]).await;
+    finish_termination(&cluster, &evicted_pods[..7]).await;
     until_gang_status(&cluster, "owner.job", |status| status["phase"] == "Provisioning").await;
     assert_eq!(bound_with_prefix(&cluster, "owner").await, 0);
-    finish_termination(&cluster, &told[7..]).await;
+    finish_termination(&cluster, &evicted_pods[7..]).await;
     until_bound(&cluster, "owner", 2).await;
     // Its Job has created its pods again; the gang waits before the one that came later.
     until_gang_status(&cluster, "guest.job", |status| {

@@ -30,7 +30,7 @@ impl Reasons {
     async fn watch(cluster: &Cluster) -> Self {
         let all = Self::default();
         let pods: Api<Pod> = Api::all(cluster.client(Role::Observer).await);
-        let told = all.clone();
+        let noted = all.clone();
         tokio::spawn(async move {
             let mut seen = std::pin::pin!(watcher(pods, watcher::Config::default()));
             while let Some(Ok(event)) = seen.next().await {
@@ -40,7 +40,8 @@ impl Reasons {
                 let conditions = pod.status.iter().flat_map(|status| &status.conditions).flatten();
                 let placed = conditions.filter(|one| one.type_ == "PodScheduled");
                 let reasons = placed.filter_map(|one| one.reason.clone());
-                told.0
+                noted
+                    .0
                     .lock()
                     .expect("no holder panics")
                     .entry(pod.name_any())
@@ -56,7 +57,7 @@ impl Reasons {
         let all = self.0.lock().expect("no holder panics");
         all.iter()
             .filter(|(pod, _)| pod.starts_with(prefix))
-            .flat_map(|(_, told)| told.clone())
+            .flat_map(|(_, noted)| noted.clone())
             .collect()
     }
 }
@@ -113,8 +114,8 @@ async fn gang_waiting_for_quota_or_a_pool_is_never_unschedulable() {
     submit(&cluster, &job("bought", 2, 8)).await;
     cluster
         .until("its pods report what it waits for", async || {
-            let told = reasons.of("bought");
-            told.iter().any(|reason| reason != "WaitingForMembers").then_some(())
+            let noted = reasons.of("bought");
+            noted.iter().any(|reason| reason != "WaitingForMembers").then_some(())
         })
         .await;
     remove_unreachable_webhook(&cluster).await;
@@ -129,8 +130,8 @@ async fn gang_waiting_for_quota_or_a_pool_is_never_unschedulable() {
         })
         .await;
     for gang in ["second", "bought"] {
-        let told = reasons.of(gang);
-        assert!(!told.contains(&"Unschedulable".to_owned()), "{gang}: {told:?}");
+        let noted = reasons.of(gang);
+        assert!(!noted.contains(&"Unschedulable".to_owned()), "{gang}: {noted:?}");
     }
 }
 
@@ -151,31 +152,31 @@ async fn pods_get_events_of_their_gang_also_without_all_members() {
     cluster
         .until("the pod reports one missing member", async || {
             let all = pods.get("train-0").await.ok()?.status?.conditions?;
-            let mut said = all.iter().filter_map(|one| one.message.as_deref());
-            said.any(|said| said.contains("3 of 4")).then_some(())
+            let mut messages = all.iter().filter_map(|one| one.message.as_deref());
+            messages.any(|said| said.contains("3 of 4")).then_some(())
         })
         .await;
     submit(&cluster, &in_queue("train", 3, 4, "default")).await;
     for at in 0..3 {
-        let told = cluster
+        let noted = cluster
             .until("pods report their node", async || {
                 events_of(&cluster, "Pod", &format!("train-{at}"), "Scheduled").await.pop()
             })
             .await;
-        assert!(told.note.is_some_and(|note| note.contains("assigned to n")));
+        assert!(noted.note.is_some_and(|note| note.contains("assigned to n")));
     }
     // At most three pods of a gang get the event. Missing members are reported once, although their number has changed.
     assert!(events_of(&cluster, "Pod", "train-3", "Scheduled").await.is_empty());
-    let told = events_of(&cluster, "Pod", "train-0", "WaitingForMembers").await;
-    assert!(matches!(&told[..], [once] if once.series.is_none()), "{told:?}");
+    let noted = events_of(&cluster, "Pod", "train-0", "WaitingForMembers").await;
+    assert!(matches!(&noted[..], [once] if once.series.is_none()), "{noted:?}");
     // A missing queue is named.
     submit(&cluster, &in_queue("lost", 0, 1, "nowhere")).await;
-    let told = cluster
+    let noted = cluster
         .until("the pod reports the missing queue", async || {
             events_of(&cluster, "Pod", "lost-0", "UnknownQueue").await.pop()
         })
         .await;
-    assert!(told.note.is_some_and(|note| note.contains("nowhere")));
+    assert!(noted.note.is_some_and(|note| note.contains("nowhere")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -69,16 +69,17 @@ async fn waiting_gang_reports_why_it_waits_and_its_position() {
     cluster
         .until("the single pod reports why", async || {
             let known = why(cluster.client(Role::Observer).await, "default", "alone").await.ok()?;
-            let told = &known[0].lines[0];
-            (!told.contains("nothing was decided")).then_some(())
+            let reported = &known[0].lines[0];
+            (!reported.contains("nothing was decided")).then_some(())
         })
         .await;
     let events: Api<Event> = Api::namespaced(cluster.client(Role::Observer).await, "default");
     cluster
         .until("there are events", async || {
             let all = events.list(&ListParams::default()).await.ok()?.items;
-            let told = |reason: &str| all.iter().any(|one| one.reason.as_deref() == Some(reason));
-            (told("Running") && told("Waiting")).then_some(())
+            let reported =
+                |reason: &str| all.iter().any(|one| one.reason.as_deref() == Some(reason));
+            (reported("Running") && reported("Waiting")).then_some(())
         })
         .await;
     let unknown = why(cluster.client(Role::Observer).await, "default", "nobody").await;

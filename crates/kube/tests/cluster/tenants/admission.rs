@@ -19,17 +19,17 @@ use crate::observer::Kind;
 
 /// Every reserved mark.
 const MARKS: [&str; 12] = [
+    "assigned-node",
     "claim",
     "claims",
     "groups",
     "idle-since",
-    "let-go",
+    "node-selector-added",
     "offering",
     "order",
-    "pinned",
     "placement",
     "pool",
-    "seat",
+    "released",
     "source",
 ];
 
@@ -156,7 +156,7 @@ async fn tenant_creates_no_object_with_marks_reserved_for_muster() {
         .refuses(
             "no words",
             &pod("p", "annotations: {muster.sh/node-selector-added: ''}"),
-            "pinned",
+            "node-selector-added",
         )
         .await;
     let managed = "labels: {app.kubernetes.io/managed-by: muster}";

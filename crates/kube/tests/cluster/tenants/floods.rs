@@ -60,7 +60,7 @@ async fn refused_members_are_retried_slowly_and_the_lease_is_kept() {
     // The Gang reports it, although there is no pod.
     tenancy
         .until_status(TENANT, "refused-0", |status| {
-            status["message"].as_str().is_some_and(|said| said.contains("cannot be made"))
+            status["message"].as_str().is_some_and(|message| message.contains("cannot be made"))
         })
         .await;
     assert_eq!(tenancy.pods(TENANT).await.len(), 0);
@@ -85,7 +85,9 @@ async fn gangs_over_their_bounds_are_reported_and_delay_no_other() {
     for name in ["huge", "more"] {
         tenancy
             .until_status(TENANT, name, |status| {
-                status["message"].as_str().is_some_and(|said| said.contains("--max-gang-members"))
+                status["message"]
+                    .as_str()
+                    .is_some_and(|message| message.contains("--max-gang-members"))
             })
             .await;
     }
@@ -94,9 +96,10 @@ async fn gangs_over_their_bounds_are_reported_and_delay_no_other() {
         .until("ten are left out", async || {
             left_out = 0;
             for at in 0..30 {
-                let said = tenancy.status(TENANT, &format!("many-{at}")).await["message"].clone();
-                let said = said.as_str().unwrap_or_default().to_owned();
-                left_out += u32::from(said.contains("--max-gangs-per-namespace"));
+                let message =
+                    tenancy.status(TENANT, &format!("many-{at}")).await["message"].clone();
+                let message = message.as_str().unwrap_or_default().to_owned();
+                left_out += u32::from(message.contains("--max-gangs-per-namespace"));
             }
             (left_out == 10).then_some(())
         })

@@ -71,8 +71,8 @@ fn seats(prefix: &str) -> String {
 /// A forged placement annotation, for three waiting members.
 fn placement(name: &str) -> String {
     let seat = |at: u32| format!(r#"{{"role": "member", "node": "n{at}", "members": 1}}"#);
-    let said = format!("[{}, {}, {}]", seat(0), seat(1), seat(2));
-    let marks = format!("{{muster.sh/placement: '{said}', muster.sh/source: gang/{name}}}");
+    let message = format!("[{}, {}, {}]", seat(0), seat(1), seat(2));
+    let marks = format!("{{muster.sh/placement: '{message}', muster.sh/source: gang/{name}}}");
     let pods: String = (0..3).map(|at| member(name, 3, at, OWN)).collect();
     musters_own(name, &marks) + &pods
 }

@@ -173,7 +173,7 @@ impl Tenancy {
         let events: Api<Event> = Api::namespaced(self.client(Role::Observer).await, namespace);
         let is_it = |event: &Event| {
             event.reason.as_deref() == Some(reason)
-                && event.message.as_deref().is_some_and(|said| said.contains(words))
+                && event.message.as_deref().is_some_and(|reported| reported.contains(words))
         };
         self.until(&format!("an event {reason} in {namespace}: {words}"), async || {
             let all = events.list(&ListParams::default()).await.ok()?.items;

@@ -46,7 +46,7 @@ impl Cluster {
     }
 
     /// Server-side dry run of every object of a YAML text, as the admin.
-    pub async fn check_submission(&self, yaml: &str) -> Result<(), ApplyError> {
+    pub async fn dry_run(&self, yaml: &str) -> Result<(), ApplyError> {
         let client = self.client(Role::Admin).await;
         for object in objects(yaml)? {
             apply_one(&client, object, true).await?;

@@ -18,7 +18,7 @@ pub(crate) struct NeedlessEvictions {
     roomy: Option<Instant>,
     /// Since when a gang has more seats than bound members.
     empty: BTreeMap<String, Instant>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     suspected: Suspected<Gone>,
 }
 
@@ -33,7 +33,7 @@ impl NeedlessEvictions {
     /// A pod was evicted.
     pub(crate) fn evicted(&mut self, snapshot: &Snapshot, key: &str, pod: &Pod, now: Moment) {
         let node = node_of(pod).and_then(|node| snapshot.nodes.get(node));
-        let is_new = pod.uid().is_some_and(|uid| self.told.insert(uid));
+        let is_new = pod.uid().is_some_and(|uid| self.reported.insert(uid));
         let Some(gang) = gang_object(pod).filter(|_| is_new && node.is_some_and(takes_any)) else {
             return;
         };

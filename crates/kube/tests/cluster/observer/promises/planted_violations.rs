@@ -360,8 +360,8 @@ fn binding_after_deletion_of_its_gang_is_found() {
 
 /// An evicted pod.
 fn evicted(pod: Value) -> Value {
-    let told = json!([{"type": "DisruptionTarget", "status": "True"}]);
-    leaving(with(pod, "status.conditions", told))
+    let reported = json!([{"type": "DisruptionTarget", "status": "True"}]);
+    leaving(with(pod, "status.conditions", reported))
 }
 
 #[test]

@@ -43,9 +43,9 @@ struct Purchase {
 impl PoolLimits {
     pub(crate) fn see(&mut self, pool: &DynamicObject) {
         let limits = &pool.data["spec"]["limits"];
-        let said = NAMES.map(|(field, _)| number(&limits[field]).unwrap_or(f64::INFINITY));
-        let widest = self.limits.entry(pool.name_any()).or_insert(said);
-        *widest = std::array::from_fn(|at| widest[at].max(said[at]));
+        let limits_now = NAMES.map(|(field, _)| number(&limits[field]).unwrap_or(f64::INFINITY));
+        let widest = self.limits.entry(pool.name_any()).or_insert(limits_now);
+        *widest = std::array::from_fn(|at| widest[at].max(limits_now[at]));
     }
 
     /// A claim was added.

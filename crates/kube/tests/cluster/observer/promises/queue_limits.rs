@@ -32,7 +32,7 @@ struct Taken {
 impl QueueLimits {
     pub(crate) fn see(&mut self, queue: &DynamicObject) {
         let limit = queue.data["spec"]["limit"].as_object().into_iter().flatten();
-        let said: Amounts = limit
+        let limits_now: Amounts = limit
             .map(|(what, amount)| {
                 let text = amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
                 (what.clone(), thousandths(&text))
@@ -40,12 +40,12 @@ impl QueueLimits {
             .collect();
         match self.limits.get_mut(&queue.name_any()) {
             Some(widest) => {
-                widest.retain(|what, _| said.contains_key(what));
+                widest.retain(|what, _| limits_now.contains_key(what));
                 for (what, amount) in widest {
-                    *amount = (*amount).max(said[what]);
+                    *amount = (*amount).max(limits_now[what]);
                 }
             }
-            None => drop(self.limits.insert(queue.name_any(), said)),
+            None => drop(self.limits.insert(queue.name_any(), limits_now)),
         }
     }
 
