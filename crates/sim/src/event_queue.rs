@@ -19,9 +19,16 @@ struct Entry<H> {
     what: H,
 }
 
-impl<H> EventQueue<H> {
-    pub fn new() -> Self {
+impl<H> Default for EventQueue<H> {
+    fn default() -> Self {
         Self { heap: BinaryHeap::new(), entered: 0 }
+    }
+}
+
+impl<H> EventQueue<H> {
+    /// An empty queue.
+    pub fn new() -> Self {
+        Self::default()
     }
     /// Adds an event.
     pub fn add(&mut self, at: Time, what: H) {

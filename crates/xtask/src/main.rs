@@ -2,6 +2,8 @@
 
 mod docs;
 mod faults;
+#[cfg(test)]
+mod maps;
 mod prose;
 mod supply_chain;
 mod testbed;

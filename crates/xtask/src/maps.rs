@@ -41,13 +41,15 @@ fn rows(section: &str) -> Vec<Vec<&str>> {
 }
 
 fn folders(below: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> =
-        fs::read_dir(below).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let mut entries: Vec<PathBuf> = fs::read_dir(below)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     entries.sort();
     for path in entries.into_iter().filter(|path| path.is_dir()) {
-        let has_code = fs::read_dir(&path)
-            .expect("a folder")
-            .any(|entry| entry.expect("an entry").path().extension().is_some_and(|end| end == "rs"));
+        let has_code = fs::read_dir(&path).expect("a folder").any(|entry| {
+            entry.expect("an entry").path().extension().is_some_and(|end| end == "rs")
+        });
         if has_code {
             found.push(path.clone());
         }
@@ -58,14 +60,19 @@ fn folders(below: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn every_module_folder_is_on_the_map() {
     let page = map();
-    let named: BTreeSet<&str> = quoted(&page).into_iter().map(|path| path.trim_end_matches('/')).collect();
+    let named: BTreeSet<&str> =
+        quoted(&page).into_iter().map(|path| path.trim_end_matches('/')).collect();
     let mut missing = Vec::new();
     let crates = fs::read_dir(workspace().join("crates")).expect("crates");
     for krate in crates.map(|entry| entry.expect("an entry").path()) {
         let mut all = Vec::new();
         folders(&krate.join("src"), &mut all);
         for folder in all {
-            let path = folder.strip_prefix(workspace()).expect("below the root").to_string_lossy().into_owned();
+            let path = folder
+                .strip_prefix(workspace())
+                .expect("below the root")
+                .to_string_lossy()
+                .into_owned();
             let short = path.trim_start_matches("crates/").replace("/src/", "/");
             if !named.contains(&*path) && !named.contains(&*short) {
                 missing.push(short);
@@ -85,7 +92,8 @@ fn every_folder_that_the_map_names_exists() {
         .filter(|path| {
             let (krate, rest) = path.split_once('/').unwrap_or((path, ""));
             let root = workspace();
-            !root.join(path).exists() && !root.join("crates").join(krate).join("src").join(rest).exists()
+            !root.join(path).exists()
+                && !root.join("crates").join(krate).join("src").join(rest).exists()
         })
         .collect();
     assert!(gone.is_empty(), "{MAP} names folders that are not there: {gone:#?}");

@@ -158,7 +158,7 @@ mod tests {
     use crate::objects::pod::*;
 
     #[test]
-    fn a_pod_that_is_to_have_less_has_what_it_was_given_until_it_is_taken_back() {
+    fn pod_resized_down_holds_its_allocation_until_it_is_reduced() {
         let cpu = |allocated: &str, actual: &str| {
             let mut pod: Pod = serde_json::from_value(json!({
                 "metadata": {"name": "a"},

@@ -17,6 +17,7 @@ use crate::api::retry::ApiError;
 use crate::api::watch::decode::{Omission, OmissionReason};
 use crate::api::watch::watches::ObjectKind;
 use crate::cache::kinds::KindRole;
+use crate::cache::store::split_key;
 use crate::host::Host;
 
 /// The most objects that are remembered, so that each is reported once.
@@ -151,17 +152,12 @@ impl Host {
         let patch = json!({"status": {
             "phase": phase, "reason": reason, "message": why, "conditions": conditions,
         }});
-        let (hands, gang) = (self.writer.clone(), name.clone());
+        let (writer, gang) = (self.writer.clone(), name.clone());
         self.ordered_writes.write(name, async move {
-            hands.when_bindings_are_done().await;
-            let said = hands
-                .patch_status(&gangs, crate::cache::store::split_key(&gang).1, &patch)
-                .await
-                .err();
-            if let Some(said) =
-                said.filter(|said| !matches!(said, ApiError::NotFound | ApiError::NotLeader))
-            {
-                tracing::warn!(gang = &*gang, %said, "was not told why it is left out");
+            writer.when_bindings_are_done().await;
+            match writer.patch_status(&gangs, split_key(&gang).1, &patch).await {
+                Ok(()) | Err(ApiError::NotFound | ApiError::NotLeader) => {}
+                Err(error) => tracing::warn!(gang = &*gang, %error, "its status was not written"),
             }
         });
     }

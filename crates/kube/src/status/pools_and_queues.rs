@@ -1,6 +1,6 @@
-//! How pools and queues stand, where their owners look.
+//! Writes the statuses of Pools, Queues, Topologies and Orders.
 //!
-//! Counted when something was decided, written when it has changed, and not more often than a person reads.
+//! A status is counted after a decision, and written when it has changed, at a bounded rate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::cache::kinds::KindRole;
 use crate::host::Host;
 use crate::provision::order_object::order_name;
 
-/// How long what was written may be out of date.
-const PAUSE: Duration = Duration::from_secs(5);
+/// How long a written status may be out of date.
+const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What was last written of each pool and queue.
+/// The last written status of each pool, queue and order.
 #[derive(Debug, Default)]
 pub(crate) struct SupplyStatus {
     pub(crate) targets: BTreeMap<PoolIdx, muster_core::plan::Target>,
@@ -31,42 +31,42 @@ pub(crate) struct SupplyStatus {
 }
 
 impl SupplyStatus {
-    /// There is something to tell that nobody should wait for.
+    /// Has the statuses written in this cycle, without waiting for the interval.
     pub(crate) fn write_soon(&mut self) {
         self.at = None;
     }
 
-    /// Of how many objects of a kind it is known what was written.
+    /// The number of objects of a kind whose written status is known.
     #[cfg(test)]
     pub(crate) fn remembers(&self, kind_role: KindRole) -> usize {
         self.written.keys().filter(|(of, _)| *of == kind_role).count()
     }
 
-    /// When all of it was last gone through.
+    /// When the statuses were last compared.
     #[cfg(test)]
     pub(crate) fn at_last(&self) -> Option<Instant> {
         self.at
     }
 
-    /// An order is over, and nothing more is said of it.
+    /// Forgets the written status of an order that has ended.
     pub(crate) fn forget_order(&mut self, name: &str) {
         self.written.remove(&(KindRole::Order, name.to_owned()));
     }
 }
 
 impl Host {
-    /// Writes down how pools and queues stand, where that has changed.
+    /// Writes the statuses of pools, queues, topologies and orders that have changed.
     pub(crate) fn write_supply_status(&mut self) {
-        if self.supply_status.at.is_some_and(|at| at.elapsed() < PAUSE) {
+        if self.supply_status.at.is_some_and(|at| at.elapsed() < WRITE_INTERVAL) {
             self.has_deferred_writes = true;
             return;
         }
         self.supply_status.at = Some(Instant::now());
-        // Of what is gone nothing is kept.
+        // Statuses of deleted objects are forgotten.
         let (sources, others) = (&self.sources, &self.cache.others);
         self.supply_status.written.retain(|(kind_role, name), _| {
-            let shelf = sources.of(*kind_role).and_then(|source| others.get(&source));
-            shelf.is_some_and(|shelf| shelf.get(name).is_some())
+            let store = sources.of(*kind_role).and_then(|source| others.get(&source));
+            store.is_some_and(|store| store.get(name).is_some())
         });
         self.check_topologies();
         let queues = self.queue_statuses();
@@ -81,7 +81,7 @@ impl Host {
                 let mut status = status.unwrap_or_else(|| json!({}));
                 let Some(object) = &moved.is else { continue };
                 status["observedGeneration"] = json!(object.metadata.generation);
-                status["conditions"] = json!([self.judgement(kind_role, object)]);
+                status["conditions"] = json!([self.accepted_condition(kind_role, object)]);
                 self.write_one(kind_role, moved.key.to_string(), status);
             }
         }
@@ -90,7 +90,7 @@ impl Host {
         orders.into_iter().for_each(|(name, status)| self.write_one(KindRole::Order, name, status));
     }
 
-    /// How far an order is. One that is over has no object any more: what became of it is told of its gang.
+    /// The status of an order. An order that has ended has no object; the status of its gang has the result.
     fn order_status(&self, order: &Order) -> (String, Value) {
         let claims = order.spec.claims.iter().filter_map(|(id, _)| self.world.claims().get(id));
         let ready = claims.filter(|claim| claim.is_ready()).count();
@@ -113,13 +113,13 @@ impl Host {
         let none_avoided = status.offerings.is_empty();
         let mut status = serde_json::to_value(status).unwrap_or_default();
         if none_avoided {
-            // What is not named stays as it was.
+            // A merge patch leaves fields alone that it does not name.
             status["offerings"] = Value::Null;
         }
         status
     }
 
-    /// Every queue with what it and those below it have.
+    /// The status of every queue, which counts the queues below it.
     fn queue_statuses(&self) -> BTreeMap<String, Value> {
         let mut counts: BTreeMap<QueueIdx, (u32, u32)> = BTreeMap::new();
         for (_, gang) in self.world.gangs() {
@@ -149,28 +149,26 @@ impl Host {
     fn write_one(&mut self, kind_role: KindRole, name: String, mut status: Value) {
         let Some(object) = self.object_named(kind_role, &name).cloned() else { return };
         let key = (kind_role, name);
-        // One of the same name that was made anew says nothing yet.
-        let about = (object.metadata.uid.clone(), status.clone());
-        if self.supply_status.written.get(&key) == Some(&about) {
+        // A recreated object of the same name has no status yet.
+        let identified = (object.metadata.uid.clone(), status.clone());
+        if self.supply_status.written.get(&key) == Some(&identified) {
             return;
         }
-        if let Some(judgement) = status["conditions"].get_mut(0) {
-            *judgement = self.since(judgement.take(), &object);
+        if let Some(condition) = status["conditions"].get_mut(0) {
+            *condition = self.with_transition_time(condition.take(), &object);
         }
         let Some(objects): Option<Api<DynamicObject>> = self.api(kind_role) else { return };
-        let lane: Arc<str> = format!("{kind_role:?} {}", key.1).into();
-        if self.ordered_writes.is_busy(&lane) {
+        let write_key: Arc<str> = format!("{kind_role:?} {}", key.1).into();
+        if self.ordered_writes.is_busy(&write_key) {
             self.has_deferred_writes = true;
             return;
         }
-        let (hands, name) = (self.writer.clone(), key.1.clone());
-        self.supply_status.written.insert(key, about);
-        self.ordered_writes.write(&lane, async move {
-            let said = hands.patch_status(&objects, &name, &json!({"status": status})).await.err();
-            if let Some(said) =
-                said.filter(|said| !matches!(said, ApiError::NotFound | ApiError::NotLeader))
-            {
-                tracing::debug!(name, %said, "how it stands was not written");
+        let (writer, name) = (self.writer.clone(), key.1.clone());
+        self.supply_status.written.insert(key, identified);
+        self.ordered_writes.write(&write_key, async move {
+            match writer.patch_status(&objects, &name, &json!({"status": status})).await {
+                Ok(()) | Err(ApiError::NotFound | ApiError::NotLeader) => {}
+                Err(error) => tracing::debug!(name, %error, "its status was not written"),
             }
         });
     }

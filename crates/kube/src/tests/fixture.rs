@@ -1,7 +1,7 @@
-//! A host without a cluster: it is shown objects, and what it makes of them is seen in its World.
+//! A host without a cluster: tests show it objects, and check its World.
 //!
-//! What it writes goes nowhere, so this is for what it decides and not for what becomes of it: that is tried against a real
-//! server. What a server would have said is told by the test.
+//! Writes go nowhere, so these tests check decisions, not their effects: those are tested against a real API server. A test
+//! passes the outcome of a write to the host itself.
 
 use std::sync::Arc;
 
@@ -24,17 +24,17 @@ use crate::effects::outcome::Outcome;
 use crate::host::Host;
 use crate::lease::leadership::Leadership;
 
-/// Where nobody listens.
-pub(crate) const NOWHERE: &str = "http://127.0.0.1:1";
+/// An address that nothing listens on.
+pub(crate) const UNREACHABLE: &str = "http://127.0.0.1:1";
 
 pub(crate) struct HostFixture {
     pub(crate) host: Host,
-    pub(crate) _heard: mpsc::UnboundedReceiver<Outcome>,
+    pub(crate) _outcomes: mpsc::UnboundedReceiver<Outcome>,
     pub(crate) _watches: Watches,
 }
 
 impl HostFixture {
-    /// A host that watches every kind there is, and has seen nothing of any.
+    /// A host that watches every kind, with empty lists.
     pub(crate) fn new() -> Self {
         Self::with(&Config::default())
     }
@@ -47,10 +47,10 @@ impl HostFixture {
 
     /// A host that watches these kinds.
     pub(crate) fn watching(config: &Config, watched: impl Fn(KindRole) -> bool) -> Self {
-        let nowhere = kube::Config::new(NOWHERE.parse().expect("an address"));
-        let client = Client::try_from(nowhere).expect("a client");
-        let hands = ApiWriter::new(client.clone(), Leadership::without_lease());
-        let (told, heard) = mpsc::unbounded_channel();
+        let unreachable = kube::Config::new(UNREACHABLE.parse().expect("an address"));
+        let client = Client::try_from(unreachable).expect("a client");
+        let writer = ApiWriter::new(client.clone(), Leadership::without_lease());
+        let (send_outcome, outcomes) = mpsc::unbounded_channel();
         let (changes, _) = mpsc::channel(1);
         let mut watches = Watches::new(
             client.clone(),
@@ -59,7 +59,7 @@ impl HostFixture {
             config.bounds,
             config.watches.clone(),
         );
-        let mut host = Host::new(config, hands, told);
+        let mut host = Host::new(config, writer, send_outcome);
         let wanted =
             kinds::watched_kinds().into_iter().filter(|(kind_role, _)| watched(*kind_role));
         let served = wanted.map(|(kind_role, wanted)| (Some(kind_role), wanted.resource()));
@@ -67,15 +67,15 @@ impl HostFixture {
             served.chain([(None, crate::cache::watched_objects::NODE_CLAIMS.resource())]).collect(),
             &mut watches,
         );
-        let mut rehearsal = Self { host, _heard: heard, _watches: watches };
-        rehearsal.change(|_| Change::Pod(Box::new(Event::InitDone)));
-        rehearsal.change(|_| Change::Node(Box::new(Event::InitDone)));
-        rehearsal.change(|_| Change::Claim(Box::new(Event::InitDone)));
-        let sources: Vec<_> = rehearsal.host.cache.others.keys().copied().collect();
+        let mut fixture = Self { host, _outcomes: outcomes, _watches: watches };
+        fixture.change(|_| Change::Pod(Box::new(Event::InitDone)));
+        fixture.change(|_| Change::Node(Box::new(Event::InitDone)));
+        fixture.change(|_| Change::Claim(Box::new(Event::InitDone)));
+        let sources: Vec<_> = fixture.host.cache.others.keys().copied().collect();
         for source in sources {
-            rehearsal.change(|_| Change::Other(source, Box::new(Event::InitDone)));
+            fixture.change(|_| Change::Other(source, Box::new(Event::InitDone)));
         }
-        rehearsal
+        fixture
     }
 
     pub(crate) fn change(&mut self, change: impl FnOnce(&Host) -> Change) {
@@ -85,20 +85,20 @@ impl HostFixture {
         self.host.observe(touched);
     }
 
-    /// Shows an object, and has the host look at it.
+    /// Shows an object, and runs a cycle.
     pub(crate) fn see(&mut self, object: Value) {
         self.show(object, false);
         self.host.run_cycle();
     }
 
-    /// Shows that an object is no more.
+    /// Shows that an object was deleted, and runs a cycle.
     pub(crate) fn see_gone(&mut self, object: Value) {
         self.show(object, true);
         self.host.run_cycle();
     }
 
-    /// Shows an object, or that it is no more, and lets the host look later. Of a node that was bought Karpenter says on its
-    /// NodeClaim which it is.
+    /// Shows an object, or that it was deleted, without a cycle. The NodeClaim of a bought node is shown with it, as
+    /// Karpenter names the node there.
     pub(crate) fn show(&mut self, object: Value, gone: bool) {
         if !gone && object["kind"] == "Node" {
             self.show_registered(&object);
@@ -106,7 +106,7 @@ impl HostFixture {
         self.show_as_is(object, gone);
     }
 
-    /// Shows the NodeClaim of a node that has the label of one, if it does not name the node.
+    /// Shows the NodeClaim of a node that has its label, unless it names the node already.
     pub(crate) fn show_registered(&mut self, node: &Value) {
         let label = node.pointer("/metadata/labels/muster.sh~1claim").and_then(Value::as_str);
         let Some(id) = label.and_then(|id| id.parse().ok()) else { return };
@@ -119,7 +119,7 @@ impl HostFixture {
         }
     }
 
-    /// Shows an object, or that it is no more, and nothing that would be beside it.
+    /// Shows an object, or that it was deleted, and nothing else.
     pub(crate) fn show_as_is(&mut self, object: Value, gone: bool) {
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
@@ -138,9 +138,9 @@ impl HostFixture {
         });
     }
 
-    /// Hears what a server would have said.
-    pub(crate) fn handle_outcome(&mut self, told: Outcome) {
-        self.host.handle_outcome(told);
+    /// Passes the outcome of a write to the host, and runs a cycle.
+    pub(crate) fn handle_outcome(&mut self, outcome: Outcome) {
+        self.host.handle_outcome(outcome);
         self.host.run_cycle();
     }
 
@@ -153,12 +153,12 @@ impl HostFixture {
         self.gang(name).map(|(_, gang)| &gang.phase)
     }
 
-    /// The numbers of all claims there are.
+    /// The numbers of all claims in the World.
     pub(crate) fn claims(&self) -> Vec<u32> {
         self.host.world.claims().keys().map(|claim| claim.0).collect()
     }
 
-    /// The order that assembles for a gang.
+    /// The open order of a gang.
     pub(crate) fn order(&self, name: &str) -> Option<muster_core::id::OrderId> {
         self.host.order_by_gang.get(&Arc::<str>::from(name)).copied()
     }

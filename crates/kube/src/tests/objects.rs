@@ -1,8 +1,8 @@
-//! Objects as a server would show them, as short as cases want them.
+//! Builders of short Kubernetes objects.
 
 use serde_json::{Value, json};
 
-/// A node with 8 GPUs that is ready.
+/// A ready node with 8 GPUs.
 pub(crate) fn node(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Node",
@@ -14,8 +14,8 @@ pub(crate) fn node(name: &str) -> Value {
     })
 }
 
-/// The node that a claim of the pool [`pool`] became.
-pub(crate) fn bought(claim: u32) -> Value {
+/// The node of a claim of [`pool`].
+pub(crate) fn bought_node(claim: u32) -> Value {
     let mut node = node(&format!("node-{claim}"));
     let labels = json!({
         "kubernetes.io/hostname": format!("node-{claim}"),
@@ -27,7 +27,7 @@ pub(crate) fn bought(claim: u32) -> Value {
     node
 }
 
-/// A pool of such nodes.
+/// A Karpenter pool of nodes with 8 GPUs.
 pub(crate) fn pool() -> Value {
     json!({
         "apiVersion": "muster.sh/v1alpha1", "kind": "Pool",
@@ -61,7 +61,7 @@ pub(crate) fn claim(id: u32) -> Value {
     })
 }
 
-/// A Job of so many pods that run together.
+/// A Job of this many pods that run together.
 pub(crate) fn job(name: &str, pods: u32) -> Value {
     json!({
         "apiVersion": "batch/v1", "kind": "Job",
@@ -73,17 +73,17 @@ pub(crate) fn job(name: &str, pods: u32) -> Value {
     })
 }
 
-/// A pod with 8 GPUs, made by an object of this version, kind and name.
+/// A pod with 8 GPUs, owned by an object of this version, kind and name.
 pub(crate) fn pod(name: &str, (version, kind, owner): (&str, &str, &str)) -> Value {
-    let mut pod = alone(name);
+    let mut pod = single_pod(name);
     pod["metadata"]["ownerReferences"] = json!([{
         "apiVersion": version, "kind": kind, "name": owner, "uid": owner, "controller": true,
     }]);
     pod
 }
 
-/// A pod with 8 GPUs that nobody made.
-pub(crate) fn alone(name: &str) -> Value {
+/// A pod with 8 GPUs and no owner.
+pub(crate) fn single_pod(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "namespace": "team", "uid": name},
@@ -92,7 +92,7 @@ pub(crate) fn alone(name: &str) -> Value {
     })
 }
 
-/// What such pods are.
+/// The spec of a pod with 8 GPUs.
 pub(crate) fn spec() -> Value {
     json!({
         "schedulerName": "muster",
@@ -102,7 +102,7 @@ pub(crate) fn spec() -> Value {
     })
 }
 
-/// How pods name the Job that made them.
+/// The owner reference of a Job's pods.
 pub(crate) fn of_job(job: &str) -> (&str, &str, &str) {
     ("batch/v1", "Job", job)
 }

@@ -12,6 +12,8 @@ const MAX_LINES: usize = 600;
 const MAX_NAME: usize = 70;
 /// Entries of a folder under `src`. The house rule is about a dozen; a natural list may have a few more.
 const MAX_ENTRIES: usize = 16;
+/// The Kubernetes host has a dozen folders, and beside them the files of its loop: each has its own word.
+const MAX_ENTRIES_OF_KUBE: usize = 22;
 
 /// Names of files and folders that do not say what is inside.
 const VAGUE: [&str; 8] =
@@ -38,9 +40,13 @@ pub(super) fn of_entries(entries: &[Entry]) -> Vec<String> {
             *sizes.entry(folder).or_default() += 1;
         }
     }
-    for (folder, entries) in sizes.into_iter().filter(|(_, entries)| *entries > MAX_ENTRIES) {
-        let folder = folder.display();
-        broken.push(format!("{folder}: {entries} entries, more than {MAX_ENTRIES}"));
+    for (folder, entries) in sizes {
+        let is_kube = folder == Path::new("crates/kube/src");
+        let most = if is_kube { MAX_ENTRIES_OF_KUBE } else { MAX_ENTRIES };
+        if entries > most {
+            let folder = folder.display();
+            broken.push(format!("{folder}: {entries} entries, more than {most}"));
+        }
     }
     broken
 }

@@ -6,7 +6,7 @@ use muster_core::gang::{Closeness, Phase};
 use serde_json::{Value, json};
 
 use crate::tests::fixture::HostFixture;
-use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool};
+use crate::tests::objects::{bought_node, claim, job, node, of_job, pod, pool, single_pod};
 use crate::tests::schedule::cases::{TRAIN, on};
 
 const HOST: &str = "kubernetes.io/hostname";
@@ -69,7 +69,7 @@ fn fixture(nodes: u32) -> HostFixture {
 #[tokio::test]
 async fn replicas_created_at_once_are_spread_and_share_nodes_if_they_must() {
     let mut fixture = fixture(4);
-    let web = |at: u32| spread(of_app(alone(&format!("web-{at}")), "web", 1), "web", HOST);
+    let web = |at: u32| spread(of_app(single_pod(&format!("web-{at}")), "web", 1), "web", HOST);
     (0..4).for_each(|at| fixture.show(web(at), false));
     fixture.host.run_cycle();
     assert_eq!(seats(&fixture, "team/web").into_values().collect::<Vec<_>>(), [1, 1, 1, 1]);
@@ -79,7 +79,7 @@ async fn replicas_created_at_once_are_spread_and_share_nodes_if_they_must() {
     shared.sort_unstable();
     assert_eq!(shared, [2, 2, 3, 3]);
     // For the last ones only one node has room.
-    fixture.show(of_app(alone("big"), "big", 5), false);
+    fixture.show(of_app(single_pod("big"), "big", 5), false);
     (10..32).for_each(|at| fixture.show(web(at), false));
     fixture.host.run_cycle();
     assert_eq!(seats(&fixture, "team/").into_values().sum::<u32>(), 32 - 5 + 1);
@@ -106,9 +106,9 @@ async fn a_gang_is_spread_over_nodes_and_zones_as_far_as_there_is_room() {
 #[tokio::test]
 async fn preferred_affinity_is_met_unless_the_node_has_no_room() {
     let mut fixture = fixture(4);
-    fixture.see(on(of_app(alone("web"), "web", 1), "n2"));
+    fixture.see(on(of_app(single_pod("web"), "web", 1), "n2"));
     let near =
-        |name: &str| with_preferred(of_app(alone(name), "db", 7), "podAffinity", "web", HOST);
+        |name: &str| with_preferred(of_app(single_pod(name), "db", 7), "podAffinity", "web", HOST);
     fixture.see(near("first"));
     assert_eq!(seats(&fixture, "team/first").into_keys().collect::<Vec<_>>(), ["n2"]);
     fixture.see(near("second"));
@@ -118,9 +118,10 @@ async fn preferred_affinity_is_met_unless_the_node_has_no_room() {
 #[tokio::test]
 async fn preferred_anti_affinity_is_met_unless_no_other_node_has_room() {
     let mut fixture = fixture(2);
-    fixture.see(on(of_app(alone("web"), "web", 1), "n0"));
-    let away =
-        |name: &str| with_preferred(of_app(alone(name), "db", 7), "podAntiAffinity", "web", HOST);
+    fixture.see(on(of_app(single_pod("web"), "web", 1), "n0"));
+    let away = |name: &str| {
+        with_preferred(of_app(single_pod(name), "db", 7), "podAntiAffinity", "web", HOST)
+    };
     fixture.see(away("first"));
     assert_eq!(seats(&fixture, "team/first").into_keys().collect::<Vec<_>>(), ["n1"]);
     fixture.see(away("second"));
@@ -146,13 +147,13 @@ async fn preferred_affinity_among_members_becomes_preferred_closeness() {
 async fn preferences_do_not_rebuild_a_gang_when_other_pods_change() {
     let mut fixture = fixture(0);
     let prefers_web =
-        |name: &str| with_preferred(of_app(alone(name), "db", 1), "podAffinity", "web", HOST);
+        |name: &str| with_preferred(of_app(single_pod(name), "db", 1), "podAffinity", "web", HOST);
     fixture.see(spread(prefers_web("db"), "db", ZONE));
     assert_eq!(fixture.phase("team/db.pod"), Some(&Phase::Waiting));
     fixture.host.constraints.invalidate();
     assert_eq!(fixture.host.constraints.take_invalidated(), Vec::<std::sync::Arc<str>>::new());
     // It waits for room; the pod it prefers has been placed meanwhile, and counts once there is room.
-    fixture.show(on(of_app(alone("web"), "web", 1), "n2"), false);
+    fixture.show(on(of_app(single_pod("web"), "web", 1), "n2"), false);
     (0..4).for_each(|at| fixture.show(node(&format!("n{at}")), false));
     fixture.host.run_cycle();
     assert_eq!(seats(&fixture, "team/db").into_keys().collect::<Vec<_>>(), ["n2"]);
@@ -174,10 +175,10 @@ async fn preferences_neither_buy_nor_release_nodes() {
     let order = fixture.order(TRAIN);
     // A pod of its preferred anti-affinity is on one of its nodes.
     claims.iter().for_each(|id| fixture.show(claim(*id), false));
-    fixture.show(bought(claims[0]), false);
-    fixture.see(on(of_app(alone("web"), "web", 0), &format!("node-{}", claims[0])));
+    fixture.show(bought_node(claims[0]), false);
+    fixture.see(on(of_app(single_pod("web"), "web", 0), &format!("node-{}", claims[0])));
     assert_eq!((fixture.order(TRAIN), fixture.claims()), (order, claims.clone()));
-    fixture.see(bought(claims[1]));
+    fixture.see(bought_node(claims[1]));
     assert_eq!(fixture.claims(), claims);
     assert_eq!(seats(&fixture, TRAIN).into_values().collect::<Vec<_>>(), [2, 2]);
 }

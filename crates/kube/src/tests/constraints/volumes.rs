@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::constraints::volumes::binding::VolumeBinding;
 use crate::effects::outcome::Outcome;
 use crate::tests::fixture::HostFixture;
-use crate::tests::objects::{alone, job, node, of_job, pod};
+use crate::tests::objects::{job, node, of_job, pod, single_pod};
 use crate::tests::schedule::cases::{TRAIN, on};
 use crate::tests::schedule::seats::{assigned_to, seats};
 
@@ -159,7 +159,7 @@ async fn a_member_with_two_claims_gets_the_smallest_matching_volumes() {
     let mut fixture = cluster(2, &[("a", "n0", 100), ("b", "n1", 50), ("c", "n1", 100)]);
     fixture.show(claim("small", 10), false);
     fixture.show(claim("large", 60), false);
-    fixture.see(using(alone("one"), &["small", "large"]));
+    fixture.see(using(single_pod("one"), &["small", "large"]));
     let name = "team/one.pod";
     assert_eq!(places(&fixture, name), ["n1"]);
     let chosen = chosen(&fixture, name);
@@ -171,7 +171,7 @@ async fn a_static_volume_is_bound_to_one_claim() {
     let mut fixture = cluster(1, &[("a", "n0", 10)]);
     for name in ["one", "two"] {
         fixture.show(claim(name, if name == "one" { 10 } else { 5 }), false);
-        fixture.show(using(alone(name), &[name]), false);
+        fixture.show(using(single_pod(name), &[name]), false);
     }
     fixture.host.run_cycle();
     let held: Vec<&str> = ["one", "two"]
@@ -186,10 +186,10 @@ async fn a_static_volume_is_bound_to_one_claim() {
     fixture.see(with_claim_ref(volume("a", "n0", 10), first));
     fixture.see(bound_to(claim(first, size), "a"));
     assert_eq!(assigned_to(&fixture, &gang, first).as_deref(), Some("n0"));
-    fixture.see(on(using(alone(first), &[first]), "n0"));
+    fixture.see(on(using(single_pod(first), &[first]), "n0"));
     assert_eq!(seats(&fixture, &other), 0);
     // The claim stays bound when its pod is gone; the volume is free again when its claim ref is removed.
-    fixture.see_gone(on(using(alone(first), &[first]), "n0"));
+    fixture.see_gone(on(using(single_pod(first), &[first]), "n0"));
     assert_eq!(seats(&fixture, &other), 0, "the volume has a claim ref");
     fixture.see(volume("a", "n0", 10));
     assert_eq!(seats(&fixture, &other), 1);
@@ -249,8 +249,8 @@ async fn a_new_leader_keeps_written_claim_refs_and_chooses_the_rest() {
     // No other gang gets those volumes.
     fixture.show(claim("other", 10), false);
     fixture.show(claim("late", 10), false);
-    fixture.see(using(alone("other"), &["other"]));
-    fixture.see(using(alone("late"), &["late"]));
+    fixture.see(using(single_pod("other"), &["other"]));
+    fixture.see(using(single_pod("late"), &["late"]));
     assert_eq!(places(&fixture, "team/other.pod"), ["n0"]);
     assert_eq!(seats(&fixture, "team/late.pod"), 0);
 }
@@ -266,7 +266,7 @@ async fn a_volume_that_several_nodes_reach_is_bound_to_one_claim() {
     fixture.show(reachable_everywhere("a"), false);
     for name in ["one", "two"] {
         fixture.show(claim(name, 10), false);
-        fixture.show(using(alone(name), &[name]), false);
+        fixture.show(using(single_pod(name), &[name]), false);
     }
     fixture.host.run_cycle();
     let count =
@@ -283,10 +283,10 @@ async fn a_claim_gets_a_matching_static_volume_before_provisioning() {
     late["provisioner"] = json!("example.com/disks");
     fixture.show(late, false);
     fixture.show(claim("one", 10), false);
-    fixture.see(using(alone("one"), &["one"]));
+    fixture.see(using(single_pod("one"), &["one"]));
     assert_eq!(chosen(&fixture, "team/one.pod")["team/one"], "a");
     fixture.show(claim("two", 10), false);
-    fixture.see(using(alone("two"), &["two"]));
+    fixture.see(using(single_pod("two"), &["two"]));
     assert_eq!(seats(&fixture, "team/two.pod"), 1, "it is provisioned where it goes");
     assert_eq!(chosen(&fixture, "team/two.pod"), BTreeMap::new());
 }
@@ -315,19 +315,19 @@ async fn a_node_attaches_no_more_volumes_than_its_limit() {
     fixture.show(limit("n0", 2), false);
     fixture.show(limit("n1", 0), false);
     ["x", "y", "z", "foreign"].iter().for_each(|name| attached(&mut fixture, name));
-    let mut foreign = on(using(alone("foreign"), &["foreign"]), "n0");
+    let mut foreign = on(using(single_pod("foreign"), &["foreign"]), "n0");
     foreign["spec"]["schedulerName"] = json!("other");
     fixture.see(foreign.clone());
-    fixture.see(using(alone("x"), &["x"]));
+    fixture.see(using(single_pod("x"), &["x"]));
     assert_eq!(places(&fixture, "team/x.pod"), ["n0"]);
-    fixture.see(using(alone("y"), &["y"]));
+    fixture.see(using(single_pod("y"), &["y"]));
     assert_eq!(seats(&fixture, "team/y.pod"), 0, "two are there");
     // Another pod with a volume that is attached already takes nothing.
-    fixture.see(using(alone("again"), &["x"]));
+    fixture.see(using(single_pod("again"), &["x"]));
     assert_eq!(places(&fixture, "team/again.pod"), ["n0"]);
     fixture.see_gone(foreign);
     assert_eq!(places(&fixture, "team/y.pod"), ["n0"]);
-    fixture.see(using(alone("z"), &["z"]));
+    fixture.see(using(single_pod("z"), &["z"]));
     assert_eq!(seats(&fixture, "team/z.pod"), 0);
     fixture.see(limit("n1", 1));
     assert_eq!(places(&fixture, "team/z.pod"), ["n1"]);
@@ -345,7 +345,7 @@ async fn a_volume_shared_by_members_counts_once_per_node() {
     }
     fixture.host.run_cycle();
     assert_eq!(places(&fixture, TRAIN), ["n0", "n0"], "two of their own and one for both");
-    fixture.see(using(alone("more"), &["more"]));
+    fixture.see(using(single_pod("more"), &["more"]));
     assert_eq!(seats(&fixture, "team/more.pod"), 0);
     // With a limit of two they do not fit, although each alone would.
     let mut fixture = cluster(1, &[]);

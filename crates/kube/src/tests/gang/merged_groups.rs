@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::effects::outcome::Outcome;
 use crate::gang::identity::GangSource;
 use crate::tests::fixture::HostFixture;
-use crate::tests::objects::{alone, bought, claim, node, pool};
+use crate::tests::objects::{bought_node, claim, node, pool, single_pod};
 use crate::tests::schedule::cases::on;
 use crate::tests::schedule::seats::{ended, leaving, seats};
 
@@ -49,7 +49,7 @@ fn record(name: &str, min: u32, groups: &[&str]) -> Value {
 /// A pod of a group that has an object.
 fn member(of: &str, at: u32) -> Value {
     let of = reference(of);
-    let mut pod = alone(&format!("{}-{at}", of.name));
+    let mut pod = single_pod(&format!("{}-{at}", of.name));
     pod["metadata"]["namespace"] = json!(of.namespace);
     pod["metadata"]["labels"] = json!({"pod-group.scheduling.sigs.k8s.io": of.name});
     pod
@@ -67,17 +67,17 @@ fn marked(of: &str, at: u32, min: u32, groups: &[&str]) -> Value {
 }
 
 fn with_nodes(count: u32) -> HostFixture {
-    let mut stage = HostFixture::new();
-    (0..count).for_each(|at| stage.show(node(&format!("n{at}")), false));
-    stage
+    let mut fixture = HostFixture::new();
+    (0..count).for_each(|at| fixture.show(node(&format!("n{at}")), false));
+    fixture
 }
 
 /// Two members on the left and one on the right; the groups list each other.
-fn show_all(stage: &mut HostFixture) {
-    stage.show(record(LEFT, 2, BOTH), false);
-    stage.show(record(RIGHT, 1, BOTH), false);
+fn show_all(fixture: &mut HostFixture) {
+    fixture.show(record(LEFT, 2, BOTH), false);
+    fixture.show(record(RIGHT, 1, BOTH), false);
     for pod in [member(LEFT, 0), member(LEFT, 1), member(RIGHT, 0)] {
-        stage.show(pod, false);
+        fixture.show(pod, false);
     }
 }
 
@@ -104,65 +104,72 @@ impl HostFixture {
 
 /// All of it runs, a pod on each node.
 fn runs() -> HostFixture {
-    let mut stage = with_nodes(3);
-    stage.show(record(LEFT, 2, BOTH), false);
-    stage.show(record(RIGHT, 1, BOTH), false);
+    let mut fixture = with_nodes(3);
+    fixture.show(record(LEFT, 2, BOTH), false);
+    fixture.show(record(RIGHT, 1, BOTH), false);
     let all = [member(LEFT, 0), member(LEFT, 1), member(RIGHT, 0)];
-    all.into_iter().enumerate().for_each(|(at, pod)| stage.show(on(pod, &format!("n{at}")), false));
-    stage.host.run_cycle();
-    assert!(stage.is_running(&joint(BOTH)), "{:?}", stage.phase(&joint(BOTH)));
-    stage
+    all.into_iter()
+        .enumerate()
+        .for_each(|(at, pod)| fixture.show(on(pod, &format!("n{at}")), false));
+    fixture.host.run_cycle();
+    assert!(fixture.is_running(&joint(BOTH)), "{:?}", fixture.phase(&joint(BOTH)));
+    fixture
 }
 
 #[tokio::test]
 async fn groups_created_one_by_one_start_together_when_all_fit() {
-    let mut stage = with_nodes(2);
+    let mut fixture = with_nodes(2);
     let name = joint(BOTH);
-    stage.show(record(LEFT, 2, BOTH), false);
-    stage.show(member(LEFT, 0), false);
-    stage.see(member(LEFT, 1));
+    fixture.show(record(LEFT, 2, BOTH), false);
+    fixture.show(member(LEFT, 0), false);
+    fixture.see(member(LEFT, 1));
     assert!(
-        stage.blocked_reason(&name).contains("b/right, which does not exist"),
+        fixture.blocked_reason(&name).contains("b/right, which does not exist"),
         "{}",
-        stage.blocked_reason(&name)
+        fixture.blocked_reason(&name)
     );
-    stage.see(record(RIGHT, 1, BOTH));
+    fixture.see(record(RIGHT, 1, BOTH));
     assert!(
-        stage.blocked_reason(&name).contains("b/right: 0 of 1 members"),
+        fixture.blocked_reason(&name).contains("b/right: 0 of 1 members"),
         "{}",
-        stage.blocked_reason(&name)
+        fixture.blocked_reason(&name)
     );
-    assert_eq!((stage.phase(&name), stage.phase("a/left.koordinator")), (None, None));
-    stage.see(member(RIGHT, 0));
-    assert_eq!(stage.phase(&name), Some(&Phase::Waiting), "only one of them fits");
-    assert_eq!(seats(&stage, &name), 0);
-    stage.see(node("n2"));
-    assert!(stage.is_admitted(&name), "{:?}", stage.phase(&name));
-    assert_eq!(seats(&stage, &name), 3);
-    let object = stage.host.generated_gang_object(&name).expect("Muster creates its object");
+    assert_eq!((fixture.phase(&name), fixture.phase("a/left.koordinator")), (None, None));
+    fixture.see(member(RIGHT, 0));
+    assert_eq!(fixture.phase(&name), Some(&Phase::Waiting), "only one of them fits");
+    assert_eq!(seats(&fixture, &name), 0);
+    fixture.see(node("n2"));
+    assert!(fixture.is_admitted(&name), "{:?}", fixture.phase(&name));
+    assert_eq!(seats(&fixture, &name), 3);
+    let object = fixture.host.generated_gang_object(&name).expect("Muster creates its object");
     assert_eq!(object.metadata.namespace.as_deref(), Some("a"), "the namespace of the first group");
     assert_eq!(object.metadata.owner_references.unwrap_or_default(), []);
-    stage.handle_outcome(Outcome::PlacementWritten(name.clone()));
+    fixture.handle_outcome(Outcome::PlacementWritten(name.clone()));
     for pod in ["a/left-0", "a/left-1", "b/right-0"] {
-        assert!(stage.assigned_node(&name, pod).is_some(), "{pod} is not assigned");
+        assert!(fixture.assigned_node(&name, pod).is_some(), "{pod} is not assigned");
     }
 }
 
 #[tokio::test]
 async fn groups_merge_by_pod_annotations_alone() {
-    let mut stage = with_nodes(3);
+    let mut fixture = with_nodes(3);
     let name = joint(BOTH);
-    stage.see(marked(LEFT, 0, 2, BOTH));
+    fixture.see(marked(LEFT, 0, 2, BOTH));
     // A group may omit its own name from its list.
-    stage.see(marked(RIGHT, 0, 1, &[LEFT]));
+    fixture.see(marked(RIGHT, 0, 1, &[LEFT]));
     assert!(
-        stage.blocked_reason(&name).contains("a/left: 1 of 2 members exist"),
+        fixture.blocked_reason(&name).contains("a/left: 1 of 2 members exist"),
         "{}",
-        stage.blocked_reason(&name)
+        fixture.blocked_reason(&name)
     );
-    stage.see(marked(LEFT, 1, 2, BOTH));
-    assert!(stage.is_admitted(&name), "{:?}: {}", stage.phase(&name), stage.blocked_reason(&name));
-    let (_, gang) = stage.gang(&name).expect("taken in");
+    fixture.see(marked(LEFT, 1, 2, BOTH));
+    assert!(
+        fixture.is_admitted(&name),
+        "{:?}: {}",
+        fixture.phase(&name),
+        fixture.blocked_reason(&name)
+    );
+    let (_, gang) = fixture.gang(&name).expect("taken in");
     let roles = gang.spec.roles.iter().map(|role| (role.name.to_string(), role.min));
     let least = [("left-member".to_owned(), 2), ("right-member".to_owned(), 1)];
     assert_eq!(roles.collect::<Vec<_>>(), least);
@@ -170,187 +177,201 @@ async fn groups_merge_by_pod_annotations_alone() {
 
 #[tokio::test]
 async fn merged_groups_get_one_order_for_all_their_nodes() {
-    let mut stage = HostFixture::new();
-    stage.show(pool(), false);
-    show_all(&mut stage);
-    stage.host.run_cycle();
+    let mut fixture = HostFixture::new();
+    fixture.show(pool(), false);
+    show_all(&mut fixture);
+    fixture.host.run_cycle();
     let name = joint(BOTH);
-    let claims = stage.claims();
-    assert_eq!((claims.len(), stage.host.world.orders().len()), (3, 1));
-    assert!(stage.order(&name).is_some());
+    let claims = fixture.claims();
+    assert_eq!((claims.len(), fixture.host.world.orders().len()), (3, 1));
+    assert!(fixture.order(&name).is_some());
     for id in &claims[..2] {
-        stage.show(claim(*id), false);
-        stage.see(bought(*id));
+        fixture.show(claim(*id), false);
+        fixture.see(bought_node(*id));
     }
-    assert_eq!(seats(&stage, &name), 0, "one of the nodes does not exist");
-    stage.show(claim(claims[2]), false);
-    stage.see(bought(claims[2]));
-    assert!(stage.is_admitted(&name), "{:?}", stage.phase(&name));
+    assert_eq!(seats(&fixture, &name), 0, "one of the nodes does not exist");
+    fixture.show(claim(claims[2]), false);
+    fixture.see(bought_node(claims[2]));
+    assert!(fixture.is_admitted(&name), "{:?}", fixture.phase(&name));
 }
 
 #[tokio::test]
 async fn group_listed_by_another_without_agreeing_starts_alone() {
-    let mut stage = with_nodes(3);
+    let mut fixture = with_nodes(3);
     let name = joint(BOTH);
-    stage.show(record(LEFT, 2, BOTH), false);
-    stage.show(record(RIGHT, 1, &[]), false);
+    fixture.show(record(LEFT, 2, BOTH), false);
+    fixture.show(record(RIGHT, 1, &[]), false);
     for pod in [member(LEFT, 0), member(LEFT, 1), member(RIGHT, 0)] {
-        stage.show(pod, false);
+        fixture.show(pod, false);
     }
-    stage.host.run_cycle();
-    assert!(stage.is_admitted("b/right.koordinator"));
-    assert_eq!(stage.phase(&name), None);
+    fixture.host.run_cycle();
+    assert!(fixture.is_admitted("b/right.koordinator"));
+    assert_eq!(fixture.phase(&name), None);
     assert!(
-        stage.blocked_reason(&name).contains("b/right, which does not say so"),
+        fixture.blocked_reason(&name).contains("b/right, which does not say so"),
         "{}",
-        stage.blocked_reason(&name)
+        fixture.blocked_reason(&name)
     );
-    let written = stage.host.group_patches(&name, |_| Some(State::Admitted));
+    let written = fixture.host.group_patches(&name, |_| Some(State::Admitted));
     let written: Vec<&str> = written.iter().map(|(_, object, _)| &**object).collect();
     assert_eq!(written, ["left"], "this gang does not write the status of the other");
 }
 
 #[tokio::test]
 async fn recreated_member_waits_until_its_predecessor_has_left_the_node() {
-    let mut stage = runs();
-    stage.show(leaving(on(member(RIGHT, 0), "n2")), false);
-    stage.see(member(RIGHT, 1));
-    assert_eq!(stage.assigned_node(&joint(BOTH), "b/right-1"), None, "its node is still occupied");
-    stage.see_gone(leaving(on(member(RIGHT, 0), "n2")));
-    assert_eq!(stage.assigned_node(&joint(BOTH), "b/right-1").as_deref(), Some("n2"));
+    let mut fixture = runs();
+    fixture.show(leaving(on(member(RIGHT, 0), "n2")), false);
+    fixture.see(member(RIGHT, 1));
+    assert_eq!(
+        fixture.assigned_node(&joint(BOTH), "b/right-1"),
+        None,
+        "its node is still occupied"
+    );
+    fixture.see_gone(leaving(on(member(RIGHT, 0), "n2")));
+    assert_eq!(fixture.assigned_node(&joint(BOTH), "b/right-1").as_deref(), Some("n2"));
 }
 
 #[tokio::test]
 async fn groups_with_different_lists_wait_with_the_reason() {
     let third = "c/third";
-    let mut stage = with_nodes(4);
-    show_all(&mut stage);
-    stage.show(record(RIGHT, 1, &[LEFT, RIGHT, third]), false);
-    stage.host.run_cycle();
+    let mut fixture = with_nodes(4);
+    show_all(&mut fixture);
+    fixture.show(record(RIGHT, 1, &[LEFT, RIGHT, third]), false);
+    fixture.host.run_cycle();
     let (two, three) = (joint(BOTH), joint(&[LEFT, RIGHT, third]));
     assert_ne!(two, three);
     assert!(
-        stage.blocked_reason(&two).contains("b/right, which names other groups"),
+        fixture.blocked_reason(&two).contains("b/right, which names other groups"),
         "{}",
-        stage.blocked_reason(&two)
+        fixture.blocked_reason(&two)
     );
     assert!(
-        stage.blocked_reason(&three).contains("a/left, which names other groups"),
+        fixture.blocked_reason(&three).contains("a/left, which names other groups"),
         "{}",
-        stage.blocked_reason(&three)
+        fixture.blocked_reason(&three)
     );
-    assert_eq!((stage.phase(&two), stage.phase(&three)), (None, None));
+    assert_eq!((fixture.phase(&two), fixture.phase(&three)), (None, None));
     // The same by annotations alone.
-    let mut stage = with_nodes(4);
-    stage.see(marked(RIGHT, 0, 1, &[RIGHT, third]));
-    stage.see(marked(LEFT, 0, 1, BOTH));
+    let mut fixture = with_nodes(4);
+    fixture.see(marked(RIGHT, 0, 1, &[RIGHT, third]));
+    fixture.see(marked(LEFT, 0, 1, BOTH));
     assert!(
-        stage.blocked_reason(&two).contains("b/right, which names other groups"),
+        fixture.blocked_reason(&two).contains("b/right, which names other groups"),
         "{}",
-        stage.blocked_reason(&two)
+        fixture.blocked_reason(&two)
     );
     // A group whose list is changed to the same starts.
-    stage.see(marked(RIGHT, 0, 1, BOTH));
-    assert!(stage.is_admitted(&two), "{:?}: {}", stage.phase(&two), stage.blocked_reason(&two));
+    fixture.see(marked(RIGHT, 0, 1, BOTH));
+    assert!(
+        fixture.is_admitted(&two),
+        "{:?}: {}",
+        fixture.phase(&two),
+        fixture.blocked_reason(&two)
+    );
 }
 
 #[tokio::test]
 async fn list_changed_while_waiting_takes_effect_at_once() {
-    let mut stage = with_nodes(2);
-    show_all(&mut stage);
-    stage.host.run_cycle();
+    let mut fixture = with_nodes(2);
+    show_all(&mut fixture);
+    fixture.host.run_cycle();
     let name = joint(BOTH);
-    assert_eq!(stage.phase(&name), Some(&Phase::Waiting));
-    stage.see(record(LEFT, 2, &[]));
-    assert!(stage.is_admitted("a/left.koordinator"), "it starts by itself");
-    assert_eq!(seats(&stage, &name), 0);
+    assert_eq!(fixture.phase(&name), Some(&Phase::Waiting));
+    fixture.see(record(LEFT, 2, &[]));
+    assert!(fixture.is_admitted("a/left.koordinator"), "it starts by itself");
+    assert_eq!(seats(&fixture, &name), 0);
     assert!(
-        stage.blocked_reason(&name).contains("a/left, which does not say so"),
+        fixture.blocked_reason(&name).contains("a/left, which does not say so"),
         "{}",
-        stage.blocked_reason(&name)
+        fixture.blocked_reason(&name)
     );
 }
 
 #[tokio::test]
 async fn merged_gang_waits_on_when_one_group_is_deleted() {
-    let mut stage = with_nodes(2);
-    show_all(&mut stage);
-    stage.host.run_cycle();
+    let mut fixture = with_nodes(2);
+    show_all(&mut fixture);
+    fixture.host.run_cycle();
     let name = joint(BOTH);
-    stage.show(record(RIGHT, 1, BOTH), true);
-    stage.see_gone(member(RIGHT, 0));
+    fixture.show(record(RIGHT, 1, BOTH), true);
+    fixture.see_gone(member(RIGHT, 0));
     assert!(
-        stage.blocked_reason(&name).contains("b/right, which does not exist"),
+        fixture.blocked_reason(&name).contains("b/right, which does not exist"),
         "{}",
-        stage.blocked_reason(&name)
+        fixture.blocked_reason(&name)
     );
-    stage.see(node("n2"));
-    assert_eq!(seats(&stage, &name), 0, "half of it started");
-    stage.show(record(RIGHT, 1, BOTH), false);
-    stage.see(member(RIGHT, 0));
-    assert!(stage.is_admitted(&name), "{:?}: {}", stage.phase(&name), stage.blocked_reason(&name));
+    fixture.see(node("n2"));
+    assert_eq!(seats(&fixture, &name), 0, "half of it started");
+    fixture.show(record(RIGHT, 1, BOTH), false);
+    fixture.see(member(RIGHT, 0));
+    assert!(
+        fixture.is_admitted(&name),
+        "{:?}: {}",
+        fixture.phase(&name),
+        fixture.blocked_reason(&name)
+    );
 }
 
 #[tokio::test]
 async fn group_recreated_while_the_gang_runs_gets_its_seats_back() {
-    let mut stage = runs();
+    let mut fixture = runs();
     let name = joint(BOTH);
-    stage.show(record(RIGHT, 1, BOTH), true);
-    stage.see_gone(on(member(RIGHT, 0), "n2"));
-    assert!(stage.is_running(&name), "{:?}", stage.phase(&name));
-    assert_eq!(seats(&stage, &name), 3);
+    fixture.show(record(RIGHT, 1, BOTH), true);
+    fixture.see_gone(on(member(RIGHT, 0), "n2"));
+    assert!(fixture.is_running(&name), "{:?}", fixture.phase(&name));
+    assert_eq!(seats(&fixture, &name), 3);
     // A member of the other group is recreated meanwhile.
-    stage.see_gone(on(member(LEFT, 1), "n1"));
-    stage.see(member(LEFT, 2));
-    assert_eq!(stage.assigned_node(&name, "a/left-2").as_deref(), Some("n1"));
-    stage.show(record(RIGHT, 1, BOTH), false);
-    stage.see(member(RIGHT, 1));
-    assert_eq!(stage.assigned_node(&name, "b/right-1").as_deref(), Some("n2"));
+    fixture.see_gone(on(member(LEFT, 1), "n1"));
+    fixture.see(member(LEFT, 2));
+    assert_eq!(fixture.assigned_node(&name, "a/left-2").as_deref(), Some("n1"));
+    fixture.show(record(RIGHT, 1, BOTH), false);
+    fixture.see(member(RIGHT, 1));
+    assert_eq!(fixture.assigned_node(&name, "b/right-1").as_deref(), Some("n2"));
 }
 
 #[tokio::test]
 async fn started_groups_stay_merged_when_their_lists_change() {
-    let mut stage = runs();
+    let mut fixture = runs();
     let name = joint(BOTH);
-    stage.show(record(LEFT, 2, &[]), false);
-    stage.show(record(RIGHT, 1, &[RIGHT, "c/third"]), false);
-    stage.see(on(member(RIGHT, 0), "n2"));
-    assert!(stage.is_running(&name), "{:?}", stage.phase(&name));
-    assert_eq!(seats(&stage, &name), 3);
+    fixture.show(record(LEFT, 2, &[]), false);
+    fixture.show(record(RIGHT, 1, &[RIGHT, "c/third"]), false);
+    fixture.see(on(member(RIGHT, 0), "n2"));
+    assert!(fixture.is_running(&name), "{:?}", fixture.phase(&name));
+    assert_eq!(seats(&fixture, &name), 3);
     let of: Vec<usize> = ["a/left.koordinator", "b/right.koordinator"]
-        .map(|alone| stage.host.gangs.get(alone).map_or(0, |record| record.pods.len()))
+        .map(|alone| fixture.host.gangs.get(alone).map_or(0, |record| record.pods.len()))
         .into();
     assert_eq!(of, [0, 0]);
 }
 
 #[tokio::test]
 async fn group_started_alone_goes_on_when_it_lists_others_later() {
-    let mut stage = with_nodes(2);
-    stage.show(record(LEFT, 2, &[]), false);
-    stage.show(on(member(LEFT, 0), "n0"), false);
-    stage.see(on(member(LEFT, 1), "n1"));
-    assert!(stage.is_running("a/left.koordinator"));
-    stage.show(record(RIGHT, 1, BOTH), false);
-    stage.show(member(RIGHT, 0), false);
-    stage.see(record(LEFT, 2, BOTH));
-    stage.see(on(member(LEFT, 1), "n1"));
-    assert!(stage.is_running("a/left.koordinator"));
-    assert_eq!(stage.phase(&joint(BOTH)), None);
+    let mut fixture = with_nodes(2);
+    fixture.show(record(LEFT, 2, &[]), false);
+    fixture.show(on(member(LEFT, 0), "n0"), false);
+    fixture.see(on(member(LEFT, 1), "n1"));
+    assert!(fixture.is_running("a/left.koordinator"));
+    fixture.show(record(RIGHT, 1, BOTH), false);
+    fixture.show(member(RIGHT, 0), false);
+    fixture.see(record(LEFT, 2, BOTH));
+    fixture.see(on(member(LEFT, 1), "n1"));
+    assert!(fixture.is_running("a/left.koordinator"));
+    assert_eq!(fixture.phase(&joint(BOTH)), None);
     // A recreated member joins those that run.
-    stage.see_gone(on(member(LEFT, 1), "n1"));
-    stage.see(member(LEFT, 2));
-    assert_eq!(stage.assigned_node("a/left.koordinator", "a/left-2").as_deref(), Some("n1"));
+    fixture.see_gone(on(member(LEFT, 1), "n1"));
+    fixture.see(member(LEFT, 2));
+    assert_eq!(fixture.assigned_node("a/left.koordinator", "a/left-2").as_deref(), Some("n1"));
 }
 
 /// The stored object of a gang that has its seats.
 fn recorded() -> Value {
-    let mut stage = with_nodes(3);
-    show_all(&mut stage);
-    stage.host.run_cycle();
+    let mut fixture = with_nodes(3);
+    show_all(&mut fixture);
+    fixture.host.run_cycle();
     let name = joint(BOTH);
-    let (_, gang) = stage.gang(&name).expect("taken in");
-    let placement = stage.host.placement(gang);
-    let object = stage.host.generated_gang_object(&name).expect("Muster creates its object");
+    let (_, gang) = fixture.gang(&name).expect("taken in");
+    let placement = fixture.host.placement(gang);
+    let object = fixture.host.generated_gang_object(&name).expect("Muster creates its object");
     let mut object = serde_json::to_value(object).expect("plain");
     object["status"] = json!({"placement": placement, "groups": [LEFT, RIGHT]});
     object
@@ -371,40 +392,40 @@ async fn new_leader_binds_the_remaining_pods_of_every_group() {
     let name = joint(BOTH);
     // One is bound, so the gang goes on; also where the groups have other lists by now.
     for lists in [BOTH, &[]] {
-        let mut stage = with_nodes(3);
-        stage.show(object.clone(), false);
-        stage.show(record(LEFT, 2, lists), false);
-        stage.show(record(RIGHT, 1, lists), false);
-        stage.show(on(member(LEFT, 0), &left[0]), false);
-        stage.show(member(LEFT, 1), false);
-        stage.show(member(RIGHT, 0), false);
-        stage.host.run_cycle();
-        assert!(stage.is_running(&name), "{lists:?}: {:?}", stage.phase(&name));
-        assert_eq!(stage.assigned_node(&name, "a/left-1"), Some(left[1].clone()), "{lists:?}");
-        assert_eq!(stage.assigned_node(&name, "b/right-0"), Some(right[0].clone()), "{lists:?}");
+        let mut fixture = with_nodes(3);
+        fixture.show(object.clone(), false);
+        fixture.show(record(LEFT, 2, lists), false);
+        fixture.show(record(RIGHT, 1, lists), false);
+        fixture.show(on(member(LEFT, 0), &left[0]), false);
+        fixture.show(member(LEFT, 1), false);
+        fixture.show(member(RIGHT, 0), false);
+        fixture.host.run_cycle();
+        assert!(fixture.is_running(&name), "{lists:?}: {:?}", fixture.phase(&name));
+        assert_eq!(fixture.assigned_node(&name, "a/left-1"), Some(left[1].clone()), "{lists:?}");
+        assert_eq!(fixture.assigned_node(&name, "b/right-0"), Some(right[0].clone()), "{lists:?}");
     }
 }
 
 #[tokio::test]
 async fn unrecorded_half_of_a_merged_gang_is_stopped_and_starts_over() {
-    let mut stage = with_nodes(3);
-    stage.show(record(LEFT, 2, BOTH), false);
-    stage.show(record(RIGHT, 1, BOTH), false);
-    stage.show(on(member(LEFT, 0), "n0"), false);
-    stage.show(on(member(LEFT, 1), "n1"), false);
-    stage.show(member(RIGHT, 0), false);
-    stage.host.run_cycle();
-    assert_eq!(stage.phase(&joint(BOTH)), Some(&Phase::Stopping));
+    let mut fixture = with_nodes(3);
+    fixture.show(record(LEFT, 2, BOTH), false);
+    fixture.show(record(RIGHT, 1, BOTH), false);
+    fixture.show(on(member(LEFT, 0), "n0"), false);
+    fixture.show(on(member(LEFT, 1), "n1"), false);
+    fixture.show(member(RIGHT, 0), false);
+    fixture.host.run_cycle();
+    assert_eq!(fixture.phase(&joint(BOTH)), Some(&Phase::Stopping));
 }
 
 #[tokio::test]
 async fn each_group_status_counts_its_own_members() {
-    let mut stage = runs();
+    let mut fixture = runs();
     let name = joint(BOTH);
-    let said = |stage: &HostFixture| {
+    let said = |fixture: &HostFixture| {
         let state = State::Running { running: 3, succeeded: 0, failed: 0 };
         let patches =
-            stage.host.group_patches(&name, |of| Some(stage.host.state_for(&name, of, &state)));
+            fixture.host.group_patches(&name, |of| Some(fixture.host.state_for(&name, of, &state)));
         let one = |(_, object, patch): (_, String, muster_api::dialects::StatusPatch)| {
             let status = &patch.patch["status"];
             let count = |of: &str| status[of].as_u64().unwrap_or_default();
@@ -416,15 +437,15 @@ async fn each_group_status_counts_its_own_members() {
     let row = |object: &str, phase: &str, running, done| {
         (object.to_owned(), phase.to_owned(), running, done)
     };
-    assert_eq!(said(&stage), [row("left", "Running", 2, 0), row("right", "Running", 1, 0)]);
-    stage.see(ended(on(member(RIGHT, 0), "n2"), "Succeeded"));
-    assert_eq!(said(&stage), [row("left", "Running", 2, 0), row("right", "Finished", 0, 1)]);
-    assert_eq!(seats(&stage, &name), 2, "a finished member gives up its seat");
+    assert_eq!(said(&fixture), [row("left", "Running", 2, 0), row("right", "Running", 1, 0)]);
+    fixture.see(ended(on(member(RIGHT, 0), "n2"), "Succeeded"));
+    assert_eq!(said(&fixture), [row("left", "Running", 2, 0), row("right", "Finished", 0, 1)]);
+    assert_eq!(seats(&fixture, &name), 2, "a finished member gives up its seat");
     for at in 0..2 {
-        stage.see(ended(on(member(LEFT, at), &format!("n{at}")), "Succeeded"));
+        fixture.see(ended(on(member(LEFT, at), &format!("n{at}")), "Succeeded"));
     }
-    assert_eq!(stage.phase(&name), None);
-    let over = stage.host.final_group_patches(&name);
+    assert_eq!(fixture.phase(&name), None);
+    let over = fixture.host.final_group_patches(&name);
     let counts: Vec<&Value> =
         over.iter().map(|(_, _, patch)| &patch.patch["status"]["succeeded"]).collect();
     assert_eq!(counts, [2, 1]);
@@ -439,43 +460,50 @@ async fn forged_groups_annotation_merges_no_groups() {
     forged["kind"] = json!("Gang");
     assert!(forged["metadata"]["annotations"]["muster.sh/groups"].is_string(), "for people");
     forged["status"].as_object_mut().expect("a status").remove("groups");
-    let mut stage = with_nodes(3);
-    stage.show(forged, false);
-    stage.show(record(RIGHT, 1, &[]), false);
-    stage.show(member(RIGHT, 0), false);
-    stage.host.run_cycle();
-    assert!(stage.is_admitted("b/right.koordinator"), "{:?}", stage.phase("b/right.koordinator"));
-    assert!(stage.host.gangs.get(&name).is_none(), "an annotation merges groups of two namespaces");
+    let mut fixture = with_nodes(3);
+    fixture.show(forged, false);
+    fixture.show(record(RIGHT, 1, &[]), false);
+    fixture.show(member(RIGHT, 0), false);
+    fixture.host.run_cycle();
+    assert!(
+        fixture.is_admitted("b/right.koordinator"),
+        "{:?}",
+        fixture.phase("b/right.koordinator")
+    );
+    assert!(
+        fixture.host.gangs.get(&name).is_none(),
+        "an annotation merges groups of two namespaces"
+    );
 }
 
 #[tokio::test]
 async fn pods_with_a_node_name_do_not_merge_groups() {
     for before_start in [true, false] {
-        let mut stage = with_nodes(3);
+        let mut fixture = with_nodes(3);
         if !before_start {
-            stage.host.run_cycle();
+            fixture.host.run_cycle();
         }
-        stage.show(record(LEFT, 1, BOTH), false);
-        stage.show(on(member(LEFT, 0), "n0"), false);
-        stage.show(record(RIGHT, 1, &[]), false);
-        stage.host.run_cycle();
-        stage.see(member(RIGHT, 0));
+        fixture.show(record(LEFT, 1, BOTH), false);
+        fixture.show(on(member(LEFT, 0), "n0"), false);
+        fixture.show(record(RIGHT, 1, &[]), false);
+        fixture.host.run_cycle();
+        fixture.see(member(RIGHT, 0));
         assert!(
-            stage.is_admitted("b/right.koordinator"),
+            fixture.is_admitted("b/right.koordinator"),
             "{:?}",
-            stage.phase("b/right.koordinator")
+            fixture.phase("b/right.koordinator")
         );
-        assert_eq!(stage.phase(&joint(BOTH)), None, "one of them has not agreed");
+        assert_eq!(fixture.phase(&joint(BOTH)), None, "one of them has not agreed");
     }
 }
 
 #[tokio::test]
 async fn gang_with_the_suffix_of_merged_gangs_is_refused() {
-    let mut stage = with_nodes(1);
-    let mut pod = alone("one");
+    let mut fixture = with_nodes(1);
+    let mut pod = single_pod("one");
     pod["metadata"]["annotations"] =
         json!({"muster.sh/gang": "left.0.joined", "muster.sh/gang-size": "1"});
-    stage.see(pod);
-    assert_eq!(stage.phase("team/left.0.joined"), None);
-    assert!(stage.blocked_reason("team/left.0.joined").contains("several groups"));
+    fixture.see(pod);
+    assert_eq!(fixture.phase("team/left.0.joined"), None);
+    assert!(fixture.blocked_reason("team/left.0.joined").contains("several groups"));
 }

@@ -9,7 +9,7 @@ use crate::cache::store::Key;
 use crate::config::Config;
 use crate::effects::outcome::Outcome;
 use crate::tests::fixture::HostFixture;
-use crate::tests::objects::{alone, job, node, pool};
+use crate::tests::objects::{job, node, pool, single_pod};
 use crate::tests::schedule::cases::on;
 
 const TRAIN: &str = "team/train";
@@ -27,7 +27,7 @@ fn gang() -> Value {
 }
 
 fn member(at: u32) -> Value {
-    let mut pod = alone(&format!("train-worker-{at}"));
+    let mut pod = single_pod(&format!("train-worker-{at}"));
     pod["metadata"]["labels"] = json!({
         "muster.sh/gang": "train", "muster.sh/role": "worker", "muster.sh/index": at.to_string(),
     });
@@ -49,20 +49,24 @@ fn ended(at: u32, phase: &str) -> Value {
 
 /// Three members run.
 fn running() -> HostFixture {
-    let mut stage = HostFixture::new();
-    stage.show(gang(), false);
+    let mut fixture = HostFixture::new();
+    fixture.show(gang(), false);
     for at in 0..3 {
-        stage.show(node(&format!("n{at}")), false);
-        stage.show(member(at), false);
+        fixture.show(node(&format!("n{at}")), false);
+        fixture.show(member(at), false);
     }
-    stage.host.run_cycle();
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
-    stage
+    fixture.host.run_cycle();
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Running { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
+    fixture
 }
 
 /// Pods that are being created, and pods that are being deleted.
-fn creating_and_deleting<'a>(stage: &'a HostFixture) -> (Vec<&'a str>, Vec<&'a str>) {
-    let record = stage.host.gangs.get(TRAIN).expect("a gang");
+fn creating_and_deleting<'a>(fixture: &'a HostFixture) -> (Vec<&'a str>, Vec<&'a str>) {
+    let record = fixture.host.gangs.get(TRAIN).expect("a gang");
     let names = |keys: &'a BTreeSet<Key>| keys.iter().map(|key| &**key).collect();
     (names(&record.creating_pods), names(&record.deleting_pods))
 }
@@ -70,162 +74,166 @@ fn creating_and_deleting<'a>(stage: &'a HostFixture) -> (Vec<&'a str>, Vec<&'a s
 #[tokio::test]
 async fn evicted_member_has_not_failed_and_is_recreated() {
     for phase in ["Failed", "Succeeded"] {
-        let mut stage = running();
-        stage.see(evicted(2, phase));
-        assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{phase}");
-        assert_eq!(creating_and_deleting(&stage), (vec![], vec![]), "{phase}: the others go on");
-        stage.see_gone(evicted(2, phase));
-        assert_eq!(creating_and_deleting(&stage), (vec!["team/train-worker-2"], vec![]), "{phase}");
+        let mut fixture = running();
+        fixture.see(evicted(2, phase));
+        assert!(matches!(fixture.phase(TRAIN), Some(Phase::Running { .. })), "{phase}");
+        assert_eq!(creating_and_deleting(&fixture), (vec![], vec![]), "{phase}: the others go on");
+        fixture.see_gone(evicted(2, phase));
+        assert_eq!(
+            creating_and_deleting(&fixture),
+            (vec!["team/train-worker-2"], vec![]),
+            "{phase}"
+        );
     }
 }
 
 #[tokio::test]
 async fn gang_goes_on_when_all_members_were_evicted() {
     for phase in ["Failed", "Succeeded"] {
-        let mut stage = running();
+        let mut fixture = running();
         for at in 0..3 {
-            stage.see(evicted(at, phase));
+            fixture.see(evicted(at, phase));
         }
-        assert!(stage.phase(TRAIN).is_some(), "{phase}: it was treated as finished");
+        assert!(fixture.phase(TRAIN).is_some(), "{phase}: it was treated as finished");
         for at in 0..3 {
-            stage.see_gone(evicted(at, phase));
+            fixture.see_gone(evicted(at, phase));
         }
-        assert!(stage.phase(TRAIN).is_some(), "{phase}: it was treated as finished");
+        assert!(fixture.phase(TRAIN).is_some(), "{phase}: it was treated as finished");
         assert_eq!(
-            creating_and_deleting(&stage).0,
+            creating_and_deleting(&fixture).0,
             ["team/train-worker-0"],
             "{phase}: the first create is a probe"
         );
-        stage.see(waiting(0));
+        fixture.see(waiting(0));
         let rest = ["team/train-worker-1", "team/train-worker-2"];
-        assert_eq!(creating_and_deleting(&stage).0, rest, "{phase}");
+        assert_eq!(creating_and_deleting(&fixture).0, rest, "{phase}");
     }
 }
 
 #[tokio::test]
 async fn evicted_pod_left_by_the_kubelet_is_deleted_and_recreated() {
-    let mut stage = running();
+    let mut fixture = running();
     let mut evicted = ended(1, "Failed");
     evicted["status"]["conditions"] =
         json!([{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}]);
-    stage.see(evicted.clone());
+    fixture.see(evicted.clone());
     assert_eq!(
-        creating_and_deleting(&stage),
+        creating_and_deleting(&fixture),
         (vec![], vec!["team/train-worker-1"]),
         "the others go on"
     );
-    stage.see_gone(evicted);
-    assert_eq!(creating_and_deleting(&stage), (vec!["team/train-worker-1"], vec![]));
+    fixture.see_gone(evicted);
+    assert_eq!(creating_and_deleting(&fixture), (vec!["team/train-worker-1"], vec![]));
 }
 
 #[tokio::test]
 async fn failed_member_ends_its_gang() {
-    let mut stage = running();
-    stage.see(ended(0, "Failed"));
-    let (made, gone) = creating_and_deleting(&stage);
+    let mut fixture = running();
+    fixture.see(ended(0, "Failed"));
+    let (made, gone) = creating_and_deleting(&fixture);
     assert!(made.is_empty(), "{made:?}");
     assert_eq!(gone, ["team/train-worker-1", "team/train-worker-2"]);
     // The final phases of the others, which are deleted, change nothing.
-    stage.see(evicted(1, "Failed"));
-    stage.see(evicted(2, "Failed"));
-    assert_eq!(stage.phase(TRAIN), None, "no pod is left");
+    fixture.see(evicted(1, "Failed"));
+    fixture.see(evicted(2, "Failed"));
+    assert_eq!(fixture.phase(TRAIN), None, "no pod is left");
     for at in 1..3 {
-        stage.see_gone(evicted(at, "Failed"));
+        fixture.see_gone(evicted(at, "Failed"));
     }
-    assert!(creating_and_deleting(&stage).0.is_empty(), "no pod is recreated");
+    assert!(creating_and_deleting(&fixture).0.is_empty(), "no pod is recreated");
 }
 
 #[tokio::test]
 async fn no_pod_is_created_for_a_gang_that_is_being_deleted() {
-    let mut stage = running();
+    let mut fixture = running();
     let mut deleted = gang();
     deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     deleted["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
-    stage.see(deleted.clone());
+    fixture.see(deleted.clone());
     for at in 0..3 {
-        stage.see(evicted(at, "Failed"));
-        stage.see_gone(evicted(at, "Failed"));
+        fixture.see(evicted(at, "Failed"));
+        fixture.see_gone(evicted(at, "Failed"));
     }
-    assert_eq!(stage.phase(TRAIN), None);
-    assert!(stage.host.gangs.get(TRAIN).is_none_or(|record| record.creating_pods.is_empty()));
+    assert_eq!(fixture.phase(TRAIN), None);
+    assert!(fixture.host.gangs.get(TRAIN).is_none_or(|record| record.creating_pods.is_empty()));
     // Repeated events change nothing.
-    stage.see(deleted);
-    assert!(stage.host.gangs.get(TRAIN).is_none_or(|record| record.creating_pods.is_empty()));
+    fixture.see(deleted);
+    assert!(fixture.host.gangs.get(TRAIN).is_none_or(|record| record.creating_pods.is_empty()));
 }
 
 #[tokio::test]
 async fn members_are_created_after_a_probe_and_then_in_batches() {
-    let mut stage = HostFixture::new();
+    let mut fixture = HostFixture::new();
     let mut large = gang();
     large["spec"]["roles"][0]["max"] = json!(10_000);
-    stage.see(large);
+    fixture.see(large);
     for expected in [1, 4, 16, 64, 256, 256] {
-        let (made, _) = creating_and_deleting(&stage);
+        let (made, _) = creating_and_deleting(&fixture);
         assert_eq!(made.len(), expected);
         let index = |name: &str| name.rsplit('-').next().and_then(|at| at.parse::<u32>().ok());
         let made: Vec<u32> = made.iter().filter_map(|name| index(name)).collect();
-        made.into_iter().for_each(|at| stage.show(waiting(at), false));
-        stage.host.run_cycle();
+        made.into_iter().for_each(|at| fixture.show(waiting(at), false));
+        fixture.host.run_cycle();
     }
 }
 
 #[tokio::test]
 async fn refused_members_are_created_again_after_a_backoff() {
-    let mut stage = HostFixture::new();
-    stage.see(gang());
+    let mut fixture = HostFixture::new();
+    fixture.see(gang());
     let (gang, pod) = (TRAIN.into(), "team/train-worker-0".into());
     let why = "pod train-worker-0 cannot be created: refused: no".to_owned();
-    stage.handle_outcome(Outcome::PodCreateFailed { gang, pod, why });
-    assert!(creating_and_deleting(&stage).0.is_empty(), "it is created again at once");
-    stage.handle_outcome(Outcome::Requeue(TRAIN.into()));
-    assert!(creating_and_deleting(&stage).0.is_empty(), "its backoff is not over");
+    fixture.handle_outcome(Outcome::PodCreateFailed { gang, pod, why });
+    assert!(creating_and_deleting(&fixture).0.is_empty(), "it is created again at once");
+    fixture.handle_outcome(Outcome::Requeue(TRAIN.into()));
+    assert!(creating_and_deleting(&fixture).0.is_empty(), "its backoff is not over");
     // Its status has the reason, although no pod exists that could have it.
-    let record = stage.host.gangs.get(TRAIN).expect("a gang");
-    assert!(stage.host.has_no_created_pods(record));
+    let record = fixture.host.gangs.get(TRAIN).expect("a gang");
+    assert!(fixture.host.has_no_created_pods(record));
     let (why, _) = record.blocked.clone().expect("it has a reason");
     assert!(why.contains("cannot be created"), "{why}");
 }
 
 #[tokio::test]
 async fn gang_over_the_member_limit_has_the_reason_and_no_pods() {
-    let mut stage = HostFixture::new();
+    let mut fixture = HostFixture::new();
     let mut large = gang();
     large["spec"]["roles"][0]["max"] = json!(u64::MAX);
     large["spec"]["roles"].as_array_mut().expect("roles").push(gang()["spec"]["roles"][0].clone());
-    stage.see(large);
-    assert!(creating_and_deleting(&stage).0.is_empty());
-    let record = stage.host.gangs.get(TRAIN).expect("a gang");
+    fixture.see(large);
+    assert!(creating_and_deleting(&fixture).0.is_empty());
+    let record = fixture.host.gangs.get(TRAIN).expect("a gang");
     let (why, _) = record.blocked.clone().expect("it has a reason");
     assert!(why.contains("--max-gang-members"), "{why}");
-    assert!(stage.host.has_no_created_pods(record), "its status has the reason");
+    assert!(fixture.host.has_no_created_pods(record), "its status has the reason");
 }
 
 #[tokio::test]
 async fn gangs_over_the_namespace_limit_wait_until_others_end() {
     let config = Config { max_gangs_per_namespace: 2, ..Config::default() };
-    let mut stage = HostFixture::with(&config);
+    let mut fixture = HostFixture::with(&config);
     let name = |at: u32| format!("team/pod-{at}.pod");
-    (0..3).for_each(|at| stage.see(alone(&format!("pod-{at}"))));
-    let known = |stage: &HostFixture| -> Vec<bool> {
-        (0..3).map(|at| stage.phase(&name(at)).is_some()).collect()
+    (0..3).for_each(|at| fixture.see(single_pod(&format!("pod-{at}"))));
+    let known = |fixture: &HostFixture| -> Vec<bool> {
+        (0..3).map(|at| fixture.phase(&name(at)).is_some()).collect()
     };
-    assert_eq!(known(&stage), [true, true, false]);
-    let record = stage.host.gangs.get(&name(2)).expect("it has a record");
+    assert_eq!(known(&fixture), [true, true, false]);
+    let record = fixture.host.gangs.get(&name(2)).expect("it has a record");
     let (why, _) = record.blocked.clone().expect("it has a reason");
     assert!(why.contains("--max-gangs-per-namespace"), "{why}");
     // Another namespace has its own limit, and a gang with a bound pod is never left out.
-    let mut other = alone("other");
+    let mut other = single_pod("other");
     other["metadata"]["namespace"] = json!("elsewhere");
-    stage.see(other);
-    assert!(stage.phase("elsewhere/other.pod").is_some());
-    stage.see_gone(alone("pod-0"));
-    stage.host.gang_counts.checked_at = None;
-    stage.host.run_cycle();
-    assert_eq!(known(&stage), [false, true, true]);
+    fixture.see(other);
+    assert!(fixture.phase("elsewhere/other.pod").is_some());
+    fixture.see_gone(single_pod("pod-0"));
+    fixture.host.gang_counts.checked_at = None;
+    fixture.host.run_cycle();
+    assert_eq!(known(&fixture), [false, true, true]);
     let mut next = HostFixture::with(&config);
     next.show(node("n0"), false);
-    (0..2).for_each(|at| next.show(alone(&format!("pod-{at}")), false));
-    next.see(on(alone("pod-2"), "n0"));
+    (0..2).for_each(|at| next.show(single_pod(&format!("pod-{at}")), false));
+    next.see(on(single_pod("pod-2"), "n0"));
     assert!(next.phase(&name(2)).is_some(), "a running pod is left out");
 }
 
@@ -242,17 +250,17 @@ fn waiting(at: u32) -> Value {
 
 #[tokio::test]
 async fn no_object_is_created_in_place_of_a_deleted_gang() {
-    let mut stage = HostFixture::new();
-    stage.show(gang(), false);
+    let mut fixture = HostFixture::new();
+    fixture.show(gang(), false);
     for at in 0..3 {
-        stage.show(waiting(at), false);
+        fixture.show(waiting(at), false);
     }
-    stage.host.run_cycle();
-    assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
-    stage.see_gone(gang());
-    assert_eq!(stage.phase(TRAIN), None, "it is still planned");
+    fixture.host.run_cycle();
+    assert_eq!(fixture.phase(TRAIN), Some(&Phase::Waiting));
+    fixture.see_gone(gang());
+    assert_eq!(fixture.phase(TRAIN), None, "it is still planned");
     assert!(
-        stage.host.generated_gang_object(TRAIN).is_none(),
+        fixture.host.generated_gang_object(TRAIN).is_none(),
         "a user who creates it again would write into Muster's object"
     );
     // Nor by a new leader that has never observed the Gang.
@@ -264,10 +272,10 @@ async fn no_object_is_created_in_place_of_a_deleted_gang() {
     assert_eq!(next.phase(TRAIN), None);
     // It goes on when the Gang exists again.
     for at in 0..3 {
-        stage.show(waiting(at), false);
+        fixture.show(waiting(at), false);
     }
-    stage.see(gang());
-    assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
+    fixture.see(gang());
+    assert_eq!(fixture.phase(TRAIN), Some(&Phase::Waiting));
 }
 
 /// A suspended Job that waits to be admitted.
@@ -280,23 +288,23 @@ fn suspended(pods: u32) -> Value {
 
 #[tokio::test]
 async fn no_order_for_a_suspended_job_that_is_being_deleted() {
-    let mut stage = HostFixture::new();
-    stage.see(pool());
-    stage.see(suspended(2));
-    assert!(stage.order("team/train.job").is_some(), "{:?}", stage.phase("team/train.job"));
+    let mut fixture = HostFixture::new();
+    fixture.see(pool());
+    fixture.see(suspended(2));
+    assert!(fixture.order("team/train.job").is_some(), "{:?}", fixture.phase("team/train.job"));
     let mut deleted = suspended(2);
     deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    stage.see(deleted);
-    assert_eq!(stage.phase("team/train.job"), None);
-    assert!(stage.host.world.orders().is_empty());
+    fixture.see(deleted);
+    assert_eq!(fixture.phase("team/train.job"), None);
+    assert!(fixture.host.world.orders().is_empty());
 }
 
 #[tokio::test]
 async fn suspended_job_over_the_member_limit_has_the_reason() {
-    let mut stage = HostFixture::new();
-    stage.see(suspended(1_000_000));
-    assert_eq!(stage.phase("team/train.job"), None);
-    let record = stage.host.gangs.get("team/train.job").expect("a gang");
+    let mut fixture = HostFixture::new();
+    fixture.see(suspended(1_000_000));
+    assert_eq!(fixture.phase("team/train.job"), None);
+    let record = fixture.host.gangs.get("team/train.job").expect("a gang");
     let (why, _) = record.blocked.clone().expect("it has a reason");
     assert!(why.contains("1000000 members"), "{why}");
 }

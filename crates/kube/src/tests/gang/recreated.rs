@@ -4,7 +4,7 @@ use muster_core::gang::Phase;
 use serde_json::{Value, json};
 
 use crate::tests::fixture::HostFixture;
-use crate::tests::objects::{alone, job, node, pod};
+use crate::tests::objects::{job, node, pod, single_pod};
 use crate::tests::schedule::cases::{TRAIN, on};
 use crate::tests::schedule::seats::{assigned_to, leaving, member, running, seats};
 
@@ -24,80 +24,92 @@ fn successor(at: u32) -> Value {
 
 /// A running Job of two that is deleted.
 fn deleted() -> HostFixture {
-    let mut stage = running(2);
-    stage.show(job("train", 2), true);
+    let mut fixture = running(2);
+    fixture.show(job("train", 2), true);
     for at in 0..2 {
-        stage.show(leaving(on(member(at), &format!("n{at}"))), false);
+        fixture.show(leaving(on(member(at), &format!("n{at}"))), false);
     }
-    stage.host.run_cycle();
-    stage
+    fixture.host.run_cycle();
+    fixture
 }
 
 #[tokio::test]
 async fn recreated_job_has_none_of_its_predecessors_seats() {
-    let mut stage = deleted();
-    stage.show(again(2), false);
+    let mut fixture = deleted();
+    fixture.show(again(2), false);
     for at in 0..2 {
-        stage.show(successor(at), false);
+        fixture.show(successor(at), false);
     }
-    stage.host.run_cycle();
+    fixture.host.run_cycle();
     // Only one seat is free: half of it would start.
-    stage.see_gone(on(member(0), "n0"));
+    fixture.see_gone(on(member(0), "n0"));
     for at in 0..2 {
-        assert_eq!(assigned_to(&stage, TRAIN, &format!("successor-{at}")), None);
+        assert_eq!(assigned_to(&fixture, TRAIN, &format!("successor-{at}")), None);
     }
-    stage.see_gone(on(member(1), "n1"));
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
-    let record = stage.host.gangs.get(TRAIN).expect("a gang");
+    fixture.see_gone(on(member(1), "n1"));
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Admitted { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
+    let record = fixture.host.gangs.get(TRAIN).expect("a gang");
     assert_eq!((record.pods.len(), record.successors.len()), (2, 0));
 }
 
 #[tokio::test]
 async fn larger_job_of_the_same_name_starts_whole_or_not_at_all() {
-    let mut stage = deleted();
-    stage.show(again(4), false);
+    let mut fixture = deleted();
+    fixture.show(again(4), false);
     for at in 0..4 {
-        stage.show(successor(at), false);
+        fixture.show(successor(at), false);
     }
     for at in 0..2 {
-        stage.see_gone(on(member(at), &format!("n{at}")));
+        fixture.see_gone(on(member(at), &format!("n{at}")));
     }
-    assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
-    assert_eq!(seats(&stage, TRAIN), 0);
-    stage.show(node("n2"), false);
-    stage.see(node("n3"));
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
-    assert_eq!(seats(&stage, TRAIN), 4);
+    assert_eq!(fixture.phase(TRAIN), Some(&Phase::Waiting));
+    assert_eq!(seats(&fixture, TRAIN), 0);
+    fixture.show(node("n2"), false);
+    fixture.see(node("n3"));
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Admitted { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
+    assert_eq!(seats(&fixture, TRAIN), 4);
 }
 
 #[tokio::test]
 async fn new_leader_tells_the_recreated_job_from_the_old_one() {
-    let mut stage = HostFixture::new();
+    let mut fixture = HostFixture::new();
     let at = |mut object: Value, hour: u32| {
         object["metadata"]["creationTimestamp"] = json!(format!("2026-11-01T{hour}:00:00Z"));
         object
     };
-    stage.show(node("n0"), false);
-    stage.show(node("n1"), false);
-    stage.show(at(again(2), 12), false);
+    fixture.show(node("n0"), false);
+    fixture.show(node("n1"), false);
+    fixture.show(at(again(2), 12), false);
     for one in 0..2 {
-        stage.show(at(successor(one), 12), false);
+        fixture.show(at(successor(one), 12), false);
     }
-    stage.show(at(leaving(on(member(0), "n0")), 10), false);
-    stage.host.run_cycle();
-    assert_eq!(stage.phase(TRAIN), None, "it starts when no old pod is left");
+    fixture.show(at(leaving(on(member(0), "n0")), 10), false);
+    fixture.host.run_cycle();
+    assert_eq!(fixture.phase(TRAIN), None, "it starts when no old pod is left");
     // The seats of the old one are not given to others.
-    stage.see(alone("other"));
-    let place = stage.gang("team/other.pod").map(|(_, gang)| gang.seats[0].node);
-    assert_eq!(place, stage.host.world.node_named("n1"));
-    stage.see_gone(alone("other"));
-    stage.see_gone(leaving(on(member(0), "n0")));
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+    fixture.see(single_pod("other"));
+    let place = fixture.gang("team/other.pod").map(|(_, gang)| gang.seats[0].node);
+    assert_eq!(place, fixture.host.world.node_named("n1"));
+    fixture.see_gone(single_pod("other"));
+    fixture.see_gone(leaving(on(member(0), "n0")));
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Admitted { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
 }
 
 /// A pod of a gang by annotations alone: it has no owner whose UID could tell two gangs apart.
 fn marked(name: &str, size: u32, gpus: u32) -> Value {
-    let mut pod = alone(name);
+    let mut pod = single_pod(name);
     pod["metadata"]["annotations"] =
         json!({"muster.sh/gang": "pair", "muster.sh/gang-size": size.to_string()});
     let amounts = json!({"cpu": "1", "nvidia.com/gpu": gpus.to_string()});
@@ -109,42 +121,54 @@ const PAIR: &str = "team/pair";
 
 #[tokio::test]
 async fn no_pod_is_bound_to_a_seat_that_is_too_small() {
-    let mut stage = HostFixture::new();
+    let mut fixture = HostFixture::new();
     for at in ["0", "1"] {
-        stage.show(node(&format!("n{at}")), false);
-        stage.show(on(marked(&format!("a{at}"), 2, 4), &format!("n{at}")), false);
+        fixture.show(node(&format!("n{at}")), false);
+        fixture.show(on(marked(&format!("a{at}"), 2, 4), &format!("n{at}")), false);
     }
-    stage.host.run_cycle();
-    assert!(matches!(stage.phase(PAIR), Some(Phase::Running { .. })), "{:?}", stage.phase(PAIR));
+    fixture.host.run_cycle();
+    assert!(
+        matches!(fixture.phase(PAIR), Some(Phase::Running { .. })),
+        "{:?}",
+        fixture.phase(PAIR)
+    );
     for at in ["0", "1"] {
-        stage.show(leaving(on(marked(&format!("a{at}"), 2, 4), &format!("n{at}"))), false);
-        stage.show(marked(&format!("b{at}"), 2, 8), false);
+        fixture.show(leaving(on(marked(&format!("a{at}"), 2, 4), &format!("n{at}"))), false);
+        fixture.show(marked(&format!("b{at}"), 2, 8), false);
     }
-    stage.host.run_cycle();
-    stage.see_gone(on(marked("a0", 2, 4), "n0"));
-    assert_eq!((assigned_to(&stage, PAIR, "b0"), assigned_to(&stage, PAIR, "b1")), (None, None));
-    stage.see_gone(on(marked("a1", 2, 4), "n1"));
+    fixture.host.run_cycle();
+    fixture.see_gone(on(marked("a0", 2, 4), "n0"));
+    assert_eq!(
+        (assigned_to(&fixture, PAIR, "b0"), assigned_to(&fixture, PAIR, "b1")),
+        (None, None)
+    );
+    fixture.see_gone(on(marked("a1", 2, 4), "n1"));
     // It starts over with its new spec.
-    let (_, gang) = stage.gang(PAIR).expect("a gang");
+    let (_, gang) = fixture.gang(PAIR).expect("a gang");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
     assert_eq!(gang.spec.roles[0].request.gpu_milli(), 8_000);
 }
 
 #[tokio::test]
 async fn successors_start_as_a_whole_when_all_old_pods_have_ended() {
-    let mut stage = HostFixture::new();
+    let mut fixture = HostFixture::new();
     for at in ["0", "1"] {
-        stage.show(node(&format!("n{at}")), false);
-        stage.show(on(marked(&format!("a{at}"), 2, 8), &format!("n{at}")), false);
+        fixture.show(node(&format!("n{at}")), false);
+        fixture.show(on(marked(&format!("a{at}"), 2, 8), &format!("n{at}")), false);
     }
-    stage.host.run_cycle();
+    fixture.host.run_cycle();
     for at in ["0", "1"] {
-        stage.show(leaving(on(marked(&format!("a{at}"), 2, 8), &format!("n{at}"))), false);
-        stage.show(marked(&format!("b{at}"), 2, 8), false);
+        fixture.show(leaving(on(marked(&format!("a{at}"), 2, 8), &format!("n{at}"))), false);
+        fixture.show(marked(&format!("b{at}"), 2, 8), false);
     }
-    stage.host.run_cycle();
-    stage.see_gone(on(marked("a0", 2, 8), "n0"));
-    assert_eq!((assigned_to(&stage, PAIR, "b0"), assigned_to(&stage, PAIR, "b1")), (None, None));
-    stage.see_gone(on(marked("a1", 2, 8), "n1"));
-    assert!(assigned_to(&stage, PAIR, "b0").is_some() && assigned_to(&stage, PAIR, "b1").is_some());
+    fixture.host.run_cycle();
+    fixture.see_gone(on(marked("a0", 2, 8), "n0"));
+    assert_eq!(
+        (assigned_to(&fixture, PAIR, "b0"), assigned_to(&fixture, PAIR, "b1")),
+        (None, None)
+    );
+    fixture.see_gone(on(marked("a1", 2, 8), "n1"));
+    assert!(
+        assigned_to(&fixture, PAIR, "b0").is_some() && assigned_to(&fixture, PAIR, "b1").is_some()
+    );
 }

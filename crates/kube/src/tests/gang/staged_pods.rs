@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::effects::outcome::Outcome;
 use crate::tests::fixture::HostFixture;
-use crate::tests::objects::{alone, node, pod, spec};
+use crate::tests::objects::{node, pod, single_pod, spec};
 use crate::tests::schedule::cases::on;
 
 const SPARK: &str = "team/spark-pi-pg.volcano";
@@ -22,7 +22,7 @@ fn spark_group() -> Value {
 }
 
 fn spark_pod(name: &str, role: &str, gpus: u32) -> Value {
-    let mut pod = alone(name);
+    let mut pod = single_pod(name);
     pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "spark-pi-pg"});
     pod["metadata"]["labels"] = json!({"spark-role": role});
     let resources = json!({"cpu": "1", "nvidia.com/gpu": gpus.to_string()});
@@ -52,60 +52,68 @@ impl HostFixture {
 
 /// A driver that waits until all of its executors fit, and is assigned a node then.
 fn driver_goes() -> HostFixture {
-    let mut stage = HostFixture::new();
-    stage.see(node("n0"));
-    stage.see(spark_group());
-    stage.see(spark_pod("driver", "driver", 0));
-    assert_eq!(stage.phase(SPARK), Some(&Phase::Waiting), "half of it was started");
-    stage.see(node("n1"));
-    assert!(matches!(stage.phase(SPARK), Some(Phase::Admitted { .. })), "{:?}", stage.phase(SPARK));
-    stage.is_written(SPARK);
-    assert_eq!(stage.assigned_pods(SPARK), ["team/driver"]);
-    stage.see(on(spark_pod("driver", "driver", 0), "n0"));
-    stage
+    let mut fixture = HostFixture::new();
+    fixture.see(node("n0"));
+    fixture.see(spark_group());
+    fixture.see(spark_pod("driver", "driver", 0));
+    assert_eq!(fixture.phase(SPARK), Some(&Phase::Waiting), "half of it was started");
+    fixture.see(node("n1"));
+    assert!(
+        matches!(fixture.phase(SPARK), Some(Phase::Admitted { .. })),
+        "{:?}",
+        fixture.phase(SPARK)
+    );
+    fixture.is_written(SPARK);
+    assert_eq!(fixture.assigned_pods(SPARK), ["team/driver"]);
+    fixture.see(on(spark_pod("driver", "driver", 0), "n0"));
+    fixture
 }
 
 #[tokio::test]
 async fn driver_starts_when_its_executors_fit_and_they_get_the_seats() {
-    let mut stage = driver_goes();
-    stage.see(alone("stranger"));
+    let mut fixture = driver_goes();
+    fixture.see(single_pod("stranger"));
     assert_eq!(
-        stage.phase("team/stranger.pod"),
+        fixture.phase("team/stranger.pod"),
         Some(&Phase::Waiting),
         "their seats were given to others"
     );
-    stage.see(spark_pod("exec-1", "executor", 8));
-    let seats = |stage: &HostFixture| -> Vec<String> {
-        stage.seats(SPARK).into_iter().map(|(role, seats)| format!("{role} {seats}")).collect()
+    fixture.see(spark_pod("exec-1", "executor", 8));
+    let seats = |fixture: &HostFixture| -> Vec<String> {
+        fixture.seats(SPARK).into_iter().map(|(role, seats)| format!("{role} {seats}")).collect()
     };
-    assert_eq!(seats(&stage), ["driver 1", "executor 1", "rest 8"]);
-    assert!(stage.assigned_pods(SPARK).is_empty(), "bound before the placement was written");
-    stage.is_written(SPARK);
-    assert_eq!(stage.assigned_pods(SPARK), ["team/exec-1"]);
-    stage.see(spark_pod("exec-2", "executor", 8));
-    assert_eq!(seats(&stage), ["driver 1", "executor 2"]);
-    stage.is_written(SPARK);
-    assert_eq!(stage.assigned_pods(SPARK), ["team/exec-1", "team/exec-2"]);
-    let assigned = stage.host.gangs.get(SPARK).expect("a gang").assigned_nodes.clone();
+    assert_eq!(seats(&fixture), ["driver 1", "executor 1", "rest 8"]);
+    assert!(fixture.assigned_pods(SPARK).is_empty(), "bound before the placement was written");
+    fixture.is_written(SPARK);
+    assert_eq!(fixture.assigned_pods(SPARK), ["team/exec-1"]);
+    fixture.see(spark_pod("exec-2", "executor", 8));
+    assert_eq!(seats(&fixture), ["driver 1", "executor 2"]);
+    fixture.is_written(SPARK);
+    assert_eq!(fixture.assigned_pods(SPARK), ["team/exec-1", "team/exec-2"]);
+    let assigned = fixture.host.gangs.get(SPARK).expect("a gang").assigned_nodes.clone();
     for (key, at) in &assigned {
         let name = key.split_once('/').expect("a pod").1;
-        stage.see(on(spark_pod(name, "executor", 8), at));
+        fixture.see(on(spark_pod(name, "executor", 8), at));
     }
-    assert!(matches!(stage.phase(SPARK), Some(Phase::Running { .. })), "{:?}", stage.phase(SPARK));
-    assert_eq!(stage.phase("team/stranger.pod"), Some(&Phase::Waiting));
+    assert!(
+        matches!(fixture.phase(SPARK), Some(Phase::Running { .. })),
+        "{:?}",
+        fixture.phase(SPARK)
+    );
+    assert_eq!(fixture.phase("team/stranger.pod"), Some(&Phase::Waiting));
 }
 
 #[tokio::test]
 async fn executor_larger_than_its_seats_waits_and_the_driver_goes_on() {
-    let mut stage = driver_goes();
+    let mut fixture = driver_goes();
     // More than any node has: the group declares only the total of all executors.
     let mut large = spark_pod("exec-1", "executor", 8);
     large["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("500");
-    stage.see(large);
-    assert!(matches!(stage.phase(SPARK), Some(Phase::Admitted { .. } | Phase::Running { .. })));
-    stage.is_written(SPARK);
-    assert!(stage.assigned_pods(SPARK).is_empty());
-    let record = stage.host.gangs.get(SPARK).expect("a gang");
+    fixture.see(large);
+    assert!(matches!(fixture.phase(SPARK), Some(Phase::Admitted { .. } | Phase::Running { .. })));
+    fixture.is_written(SPARK);
+    assert!(fixture.assigned_pods(SPARK).is_empty());
+    let record = fixture.host.gangs.get(SPARK).expect("a gang");
     assert!(
         record.wait_reason.as_deref().is_some_and(|why| why.contains("do not fit")),
         "{record:?}"
@@ -115,13 +123,13 @@ async fn executor_larger_than_its_seats_waits_and_the_driver_goes_on() {
 
 #[tokio::test]
 async fn finished_driver_holds_no_seats() {
-    let mut stage = driver_goes();
+    let mut fixture = driver_goes();
     let mut done = on(spark_pod("driver", "driver", 0), "n0");
     done["status"]["phase"] = json!("Succeeded");
-    stage.see(done);
-    assert_eq!(stage.phase(SPARK), None);
-    stage.see(alone("stranger"));
-    assert!(matches!(stage.phase("team/stranger.pod"), Some(Phase::Admitted { .. })));
+    fixture.see(done);
+    assert_eq!(fixture.phase(SPARK), None);
+    fixture.see(single_pod("stranger"));
+    assert!(matches!(fixture.phase("team/stranger.pod"), Some(Phase::Admitted { .. })));
 }
 
 /// A TrainJob under the coscheduling plugin: its group counts the initializer, which runs before the others exist.
@@ -174,46 +182,46 @@ fn tune_pod(name: &str, role: &str, gpus: u32) -> Value {
 
 #[tokio::test]
 async fn initializer_starts_when_all_nodes_fit_and_these_follow_it() {
-    let mut stage = HostFixture::new();
+    let mut fixture = HostFixture::new();
     let [train, record, set] = tune();
-    stage.see(node("n0"));
-    stage.see(train);
-    stage.see(record);
+    fixture.see(node("n0"));
+    fixture.see(train);
+    fixture.see(record);
     let initializer = || tune_pod("init", "dataset-initializer", 0);
-    stage.see(initializer());
+    fixture.see(initializer());
     assert_eq!(
-        stage.phase(TUNE),
+        fixture.phase(TUNE),
         None,
         "its JobSet with the requests of its nodes was not observed"
     );
-    stage.see(set);
-    assert_eq!(stage.phase(TUNE), Some(&Phase::Waiting), "half of it was started");
-    stage.see(node("n1"));
-    stage.is_written(TUNE);
-    assert_eq!(stage.assigned_pods(TUNE), ["team/init"]);
-    stage.see(on(initializer(), "n0"));
+    fixture.see(set);
+    assert_eq!(fixture.phase(TUNE), Some(&Phase::Waiting), "half of it was started");
+    fixture.see(node("n1"));
+    fixture.is_written(TUNE);
+    assert_eq!(fixture.assigned_pods(TUNE), ["team/init"]);
+    fixture.see(on(initializer(), "n0"));
     let mut done = on(initializer(), "n0");
     done["status"]["phase"] = json!("Succeeded");
-    stage.see(done);
-    stage.see(alone("stranger"));
+    fixture.see(done);
+    fixture.see(single_pod("stranger"));
     assert_eq!(
-        stage.phase("team/stranger.pod"),
+        fixture.phase("team/stranger.pod"),
         Some(&Phase::Waiting),
         "the nodes' seats were given to others"
     );
     for name in ["node-0", "node-1"] {
-        stage.see(tune_pod(name, "node", 8));
+        fixture.see(tune_pod(name, "node", 8));
     }
-    stage.is_written(TUNE);
-    assert_eq!(stage.assigned_pods(TUNE), ["team/node-0", "team/node-1"]);
-    let (_, gang) = stage.gang(TUNE).expect("it runs");
+    fixture.is_written(TUNE);
+    assert_eq!(fixture.assigned_pods(TUNE), ["team/node-0", "team/node-1"]);
+    let (_, gang) = fixture.gang(TUNE).expect("it runs");
     assert_eq!(members_of(&gang.seats), 2, "the initializer's seat is kept: {:?}", gang.spec.roles);
 }
 
 #[tokio::test]
 async fn group_of_a_composite_group_waits_with_the_reason() {
-    let mut stage = HostFixture::new();
-    stage.see(node("n0"));
+    let mut fixture = HostFixture::new();
+    fixture.see(node("n0"));
     let record = |parent: Value| {
         json!({
             "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
@@ -221,16 +229,20 @@ async fn group_of_a_composite_group_waits_with_the_reason() {
             "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}, "parentCompositePodGroupName": parent},
         })
     };
-    stage.see(record(json!("tree")));
-    let mut member = alone("leaf-0");
+    fixture.see(record(json!("tree")));
+    let mut member = single_pod("leaf-0");
     member["spec"]["schedulingGroup"] = json!({"podGroupName": "leaf"});
-    stage.see(member);
+    fixture.see(member);
     let name = "team/leaf.podgroup";
-    assert_eq!(stage.phase(name), None);
-    let why = stage.host.gangs.get(name).and_then(|record| record.blocked.clone());
+    assert_eq!(fixture.phase(name), None);
+    let why = fixture.host.gangs.get(name).and_then(|record| record.blocked.clone());
     assert!(why.is_some_and(|(why, _)| why.contains("composite group tree")));
-    stage.see(record(Value::Null));
-    assert!(matches!(stage.phase(name), Some(Phase::Admitted { .. })), "{:?}", stage.phase(name));
+    fixture.see(record(Value::Null));
+    assert!(
+        matches!(fixture.phase(name), Some(Phase::Admitted { .. })),
+        "{:?}",
+        fixture.phase(name)
+    );
 }
 
 /// A pod of the RayCluster `ray`, with four GPUs.
@@ -253,11 +265,11 @@ fn ray_spec() -> Value {
 #[tokio::test]
 async fn gang_enlarged_while_it_grows_gets_all_new_members() {
     const RAY: &str = "team/ray.raycluster";
-    let mut stage = HostFixture::new();
-    stage.show(node("n0"), false);
-    stage.show(node("n1"), false);
+    let mut fixture = HostFixture::new();
+    fixture.show(node("n0"), false);
+    fixture.show(node("n1"), false);
     let template = json!({"spec": ray_spec()});
-    stage.show(
+    fixture.show(
         json!({
             "apiVersion": "ray.io/v1", "kind": "RayCluster",
             "metadata": {"name": "ray", "namespace": "team", "uid": "ray"},
@@ -271,20 +283,21 @@ async fn gang_enlarged_while_it_grows_gets_all_new_members() {
         }),
         false,
     );
-    stage.show(ray_pod("ray-head", "headgroup"), false);
-    stage.see(ray_pod("ray-gpu-0", "gpu"));
-    let bind = |stage: &mut HostFixture, name: &str, group: &str| {
+    fixture.show(ray_pod("ray-head", "headgroup"), false);
+    fixture.see(ray_pod("ray-gpu-0", "gpu"));
+    let bind = |fixture: &mut HostFixture, name: &str, group: &str| {
         // The placement is written for every change.
-        (0..3).for_each(|_| stage.handle_outcome(Outcome::PlacementWritten(RAY.into())));
-        let of = stage.host.gangs.get(RAY).expect("it has a record");
+        (0..3).for_each(|_| fixture.handle_outcome(Outcome::PlacementWritten(RAY.into())));
+        let of = fixture.host.gangs.get(RAY).expect("it has a record");
         let node = of.assigned_nodes.get(&*format!("team/{name}")).cloned();
-        stage.see(on(ray_pod(name, group), &node.unwrap_or_else(|| panic!("{name} has no seat"))));
+        fixture
+            .see(on(ray_pod(name, group), &node.unwrap_or_else(|| panic!("{name} has no seat"))));
     };
-    bind(&mut stage, "ray-head", "headgroup");
-    bind(&mut stage, "ray-gpu-0", "gpu");
-    stage.see(ray_pod("ray-gpu-1", "gpu"));
-    stage.see(ray_pod("ray-gpu-2", "gpu"));
-    bind(&mut stage, "ray-gpu-1", "gpu");
-    bind(&mut stage, "ray-gpu-2", "gpu");
-    assert_eq!(stage.gang(RAY).map(|(_, gang)| members_of(&gang.seats)), Some(4));
+    bind(&mut fixture, "ray-head", "headgroup");
+    bind(&mut fixture, "ray-gpu-0", "gpu");
+    fixture.see(ray_pod("ray-gpu-1", "gpu"));
+    fixture.see(ray_pod("ray-gpu-2", "gpu"));
+    bind(&mut fixture, "ray-gpu-1", "gpu");
+    bind(&mut fixture, "ray-gpu-2", "gpu");
+    assert_eq!(fixture.gang(RAY).map(|(_, gang)| members_of(&gang.seats)), Some(4));
 }

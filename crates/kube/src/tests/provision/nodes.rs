@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::tests::fixture::HostFixture;
-use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool};
+use crate::tests::objects::{bought_node, claim, job, node, of_job, pod, pool, single_pod};
 use crate::tests::schedule::cases::{TRAIN, assembling, on};
 
 fn tainted(mut node: Value, key: &str) -> Value {
@@ -19,7 +19,7 @@ fn tainted(mut node: Value, key: &str) -> Value {
 }
 
 fn foreign_pod(name: &str, gpus: u32, node: &str) -> Value {
-    let mut pod = on(alone(name), node);
+    let mut pod = on(single_pod(name), node);
     pod["spec"]["schedulerName"] = json!("other");
     let amounts = json!({"nvidia.com/gpu": gpus.to_string()});
     pod["spec"]["containers"][0]["resources"] = json!({"limits": amounts, "requests": amounts});
@@ -28,47 +28,56 @@ fn foreign_pod(name: &str, gpus: u32, node: &str) -> Value {
 
 #[tokio::test]
 async fn startup_taint_delays_readiness_without_rolling_the_order_back() {
-    let (mut stage, claims) = assembling(2);
-    let order = stage.order(TRAIN);
-    stage.see(tainted(bought(claims[0]), "node.cilium.io/agent-not-ready"));
-    stage.see(bought(claims[1]));
-    assert_eq!(stage.order(TRAIN), order, "{:?}", stage.phase(TRAIN));
-    stage.see(bought(claims[0]));
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+    let (mut fixture, claims) = assembling(2);
+    let order = fixture.order(TRAIN);
+    fixture.see(tainted(bought_node(claims[0]), "node.cilium.io/agent-not-ready"));
+    fixture.see(bought_node(claims[1]));
+    assert_eq!(fixture.order(TRAIN), order, "{:?}", fixture.phase(TRAIN));
+    fixture.see(bought_node(claims[0]));
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Admitted { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
 }
 
 #[tokio::test]
 async fn tolerated_taint_does_not_delay_readiness() {
-    let mut stage = HostFixture::new();
-    stage.see(pool());
-    stage.show(job("train", 1), false);
+    let mut fixture = HostFixture::new();
+    fixture.see(pool());
+    fixture.show(job("train", 1), false);
     let mut tolerant = pod("train-0", of_job("train"));
     tolerant["spec"]["tolerations"] = json!([{"key": "nvidia.com/gpu", "operator": "Exists"}]);
-    stage.see(tolerant);
-    let claims = stage.claims();
-    stage.see(tainted(bought(claims[0]), "nvidia.com/gpu"));
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+    fixture.see(tolerant);
+    let claims = fixture.claims();
+    fixture.see(tainted(bought_node(claims[0]), "nvidia.com/gpu"));
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Admitted { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
 }
 
 #[tokio::test]
 async fn foreign_pod_on_a_bought_node_does_not_make_its_claim_unready() {
-    let mut stage = HostFixture::new();
+    let mut fixture = HostFixture::new();
     let mut warm = pool();
     warm["spec"]["warm"] = json!({"nodes": 1});
-    stage.see(warm);
-    let claim = stage.claims()[0];
-    stage.see(bought(claim));
-    let is_ready = |stage: &HostFixture| stage.host.world.claims().values().all(Claim::is_ready);
-    assert!(is_ready(&stage));
-    stage.see(foreign_pod("other", 1, &format!("node-{claim}")));
-    assert!(is_ready(&stage), "{:?}", stage.host.world.claims());
+    fixture.see(warm);
+    let claim = fixture.claims()[0];
+    fixture.see(bought_node(claim));
+    let is_ready =
+        |fixture: &HostFixture| fixture.host.world.claims().values().all(Claim::is_ready);
+    assert!(is_ready(&fixture));
+    fixture.see(foreign_pod("other", 1, &format!("node-{claim}")));
+    assert!(is_ready(&fixture), "{:?}", fixture.host.world.claims());
     // What the foreign pod uses is not given to a gang.
-    stage.show(job("train", 1), false);
-    stage.see(pod("train-0", of_job("train")));
+    fixture.show(job("train", 1), false);
+    fixture.see(pod("train-0", of_job("train")));
     assert!(
-        !matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })),
+        !matches!(fixture.phase(TRAIN), Some(Phase::Admitted { .. })),
         "{:?}",
-        stage.phase(TRAIN)
+        fixture.phase(TRAIN)
     );
 }
 
@@ -87,38 +96,46 @@ fn pool_with_adapters() -> Value {
 
 #[tokio::test]
 async fn node_is_ready_only_when_it_shows_all_network_adapters() {
-    let mut stage = HostFixture::new();
-    stage.see(pool_with_adapters());
-    stage.show(job("train", 1), false);
+    let mut fixture = HostFixture::new();
+    fixture.see(pool_with_adapters());
+    fixture.show(job("train", 1), false);
     let mut wants = pod("train-0", of_job("train"));
     for list in ["limits", "requests"] {
         wants["spec"]["containers"][0]["resources"][list]["vpc.amazonaws.com/efa"] = json!("4");
     }
-    stage.see(wants);
-    let (order, claim) = (stage.order(TRAIN), stage.claims()[0]);
-    for few in [bought(claim), with_adapters(bought(claim), 0), with_adapters(bought(claim), 3)] {
-        stage.see(few);
-        assert_eq!(stage.order(TRAIN), order, "{:?}", stage.phase(TRAIN));
-        let state = stage.host.world.claims()[&ClaimId(claim)].state;
+    fixture.see(wants);
+    let (order, claim) = (fixture.order(TRAIN), fixture.claims()[0]);
+    for few in [
+        bought_node(claim),
+        with_adapters(bought_node(claim), 0),
+        with_adapters(bought_node(claim), 3),
+    ] {
+        fixture.see(few);
+        assert_eq!(fixture.order(TRAIN), order, "{:?}", fixture.phase(TRAIN));
+        let state = fixture.host.world.claims()[&ClaimId(claim)].state;
         assert!(matches!(state, ClaimState::Registered(_)), "{state:?}");
     }
-    stage.see(with_adapters(bought(claim), 4));
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+    fixture.see(with_adapters(bought_node(claim), 4));
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Admitted { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
 }
 
 #[tokio::test]
 async fn network_adapters_of_a_foreign_pod_count_for_readiness() {
-    let mut stage = HostFixture::new();
+    let mut fixture = HostFixture::new();
     let mut warm = pool_with_adapters();
     warm["spec"]["warm"] = json!({"nodes": 1});
-    stage.see(warm);
-    let claim = stage.claims()[0];
-    stage.see(with_adapters(bought(claim), 4));
+    fixture.see(warm);
+    let claim = fixture.claims()[0];
+    fixture.see(with_adapters(bought_node(claim), 4));
     let mut other = foreign_pod("other", 0, &format!("node-{claim}"));
     let amounts = json!({"vpc.amazonaws.com/efa": "3"});
     other["spec"]["containers"][0]["resources"] = json!({"limits": amounts, "requests": amounts});
-    stage.see(other);
-    let world = &stage.host.world;
+    fixture.see(other);
+    let world = &fixture.host.world;
     assert!(world.claims()[&ClaimId(claim)].is_ready(), "{:?}", world.claims());
     let node = world.node_named(&format!("node-{claim}")).and_then(|node| world.node(node));
     let free = &world.class(node.expect("seen").class).allocatable;
@@ -128,36 +145,37 @@ async fn network_adapters_of_a_foreign_pod_count_for_readiness() {
 
 #[tokio::test]
 async fn nodes_of_one_offering_share_a_class_and_deleted_ones_are_forgotten() {
-    let (mut stage, claims) = assembling(2);
-    claims.iter().for_each(|claim| stage.see(bought(*claim)));
-    let class_of = |stage: &HostFixture, claim: u32| {
-        let node = stage.host.world.node_named(&format!("node-{claim}")).expect("seen");
-        stage.host.world.node(node).expect("there").class
+    let (mut fixture, claims) = assembling(2);
+    claims.iter().for_each(|claim| fixture.see(bought_node(*claim)));
+    let class_of = |fixture: &HostFixture, claim: u32| {
+        let node = fixture.host.world.node_named(&format!("node-{claim}")).expect("seen");
+        fixture.host.world.node(node).expect("there").class
     };
-    assert_eq!(class_of(&stage, claims[0]), class_of(&stage, claims[1]));
-    stage.see_gone(bought(claims[0]));
-    assert_eq!(stage.host.seen_nodes.len(), 1);
+    assert_eq!(class_of(&fixture, claims[0]), class_of(&fixture, claims[1]));
+    fixture.see_gone(bought_node(claims[0]));
+    assert_eq!(fixture.host.seen_nodes.len(), 1);
 }
 
 #[tokio::test]
 async fn configured_gpu_names_count_as_gpus_up_to_the_device_maximum() {
     let gpus = GpuNames { others: BTreeSet::from(["example.com/accelerator".to_owned()]) };
-    let mut stage = HostFixture::with(&Config { gpus, ..Config::default() });
+    let mut fixture = HostFixture::with(&Config { gpus, ..Config::default() });
     let mut other = node("other");
     other["status"]["allocatable"] =
         json!({"cpu": "8", "pods": "9", "example.com/accelerator": "4"});
     let mut many = node("many");
     many["status"]["allocatable"]["nvidia.com/gpu"] = json!("80");
-    stage.show(other, false);
-    stage.see(many);
+    fixture.show(other, false);
+    fixture.see(many);
     let mut by_name = pool();
     by_name["spec"]["offerings"][0]["allocatable"]["example.com/accelerator"] = json!(4);
-    stage.see(by_name);
-    let listed = &stage.host.world.pools().iter().next().expect("seen").1.offerings[0].spec;
+    fixture.see(by_name);
+    let listed = &fixture.host.world.pools().iter().next().expect("seen").1.offerings[0].spec;
     assert!(!listed.allocatable.contains_key("example.com/accelerator"), "{listed:?}");
     let gpus = |name: &str| {
-        let node = stage.host.world.node_named(name).and_then(|node| stage.host.world.node(node));
-        node.map(|node| stage.host.world.class(node.class).gpus)
+        let node =
+            fixture.host.world.node_named(name).and_then(|node| fixture.host.world.node(node));
+        node.map(|node| fixture.host.world.class(node.class).gpus)
     };
     assert_eq!((gpus("other"), gpus("many")), (Some(4), Some(64)));
 }
@@ -168,83 +186,83 @@ fn with_idle_since(mut node: Value, idle_since: &str) -> Value {
     node
 }
 
-fn idle_since(stage: &HostFixture, name: &str) -> Option<i64> {
-    let node = stage.host.world.node_named(name).and_then(|node| stage.host.world.node(node));
+fn idle_since(fixture: &HostFixture, name: &str) -> Option<i64> {
+    let node = fixture.host.world.node_named(name).and_then(|node| fixture.host.world.node(node));
     node.map(|node| node.idle_since.0)
 }
 
 #[tokio::test]
 async fn next_leader_continues_the_idle_time_of_a_node() {
-    let mut stage = HostFixture::new();
+    let mut fixture = HostFixture::new();
     let mut patient = pool();
     patient["spec"]["idleAfter"] = json!("1h");
-    stage.show(patient, false);
+    fixture.show(patient, false);
     for id in [7, 8] {
-        stage.show(claim(id), false);
+        fixture.show(claim(id), false);
     }
-    stage.show(with_idle_since(bought(7), "2026-11-01T10:00:00.250Z"), false);
-    stage.show(with_idle_since(bought(8), "yesterday"), false);
-    stage.host.run_cycle();
-    let released = |stage: &HostFixture, id| stage.host.world.claims()[&ClaimId(id)].releasing;
-    assert_eq!(idle_since(&stage, "node-7"), Some(1_793_527_200_250));
-    assert!(released(&stage, 7), "its hour was over long ago");
-    assert!(!released(&stage, 8), "an invalid annotation is ignored");
+    fixture.show(with_idle_since(bought_node(7), "2026-11-01T10:00:00.250Z"), false);
+    fixture.show(with_idle_since(bought_node(8), "yesterday"), false);
+    fixture.host.run_cycle();
+    let released = |fixture: &HostFixture, id| fixture.host.world.claims()[&ClaimId(id)].releasing;
+    assert_eq!(idle_since(&fixture, "node-7"), Some(1_793_527_200_250));
+    assert!(released(&fixture, 7), "its hour was over long ago");
+    assert!(!released(&fixture, 8), "an invalid annotation is ignored");
 }
 
 #[tokio::test]
 async fn node_with_a_bound_member_is_not_idle_whatever_its_annotation() {
-    let mut stage = HostFixture::new();
-    stage.show(pool(), false);
-    stage.show(claim(7), false);
-    stage.show(with_idle_since(bought(7), "2026-11-01T10:00:00Z"), false);
-    stage.show(job("train", 1), false);
-    stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
-    stage.host.run_cycle();
-    assert!(!stage.host.world.claims()[&ClaimId(7)].releasing);
-    stage.see_gone(on(pod("train-0", of_job("train")), "node-7"));
+    let mut fixture = HostFixture::new();
+    fixture.show(pool(), false);
+    fixture.show(claim(7), false);
+    fixture.show(with_idle_since(bought_node(7), "2026-11-01T10:00:00Z"), false);
+    fixture.show(job("train", 1), false);
+    fixture.show(on(pod("train-0", of_job("train")), "node-7"), false);
+    fixture.host.run_cycle();
+    assert!(!fixture.host.world.claims()[&ClaimId(7)].releasing);
+    fixture.see_gone(on(pod("train-0", of_job("train")), "node-7"));
     let now = jiff::Timestamp::now().as_millisecond();
-    assert!(idle_since(&stage, "node-7").is_some_and(|since| now - since < 60_000));
+    assert!(idle_since(&fixture, "node-7").is_some_and(|since| now - since < 60_000));
 }
 
 #[tokio::test]
 async fn recovered_claim_has_the_age_of_its_node_claim() {
-    let mut stage = HostFixture::new();
-    stage.show(pool(), false);
+    let mut fixture = HostFixture::new();
+    fixture.show(pool(), false);
     let mut stuck = claim(7);
     stuck["metadata"]["creationTimestamp"] = json!("2026-11-01T10:00:00Z");
     stuck["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-11-01T10:01:00Z");
-    stage.show(stuck, false);
-    stage.host.run_cycle();
-    let found = &stage.host.world.claims()[&ClaimId(7)];
+    fixture.show(stuck, false);
+    fixture.host.run_cycle();
+    let found = &fixture.host.world.claims()[&ClaimId(7)];
     assert_eq!((found.requested.0, found.since.0), (1_793_527_200_000, 1_793_527_260_000));
     assert!(found.releasing, "its registration has timed out");
 }
 
 /// A bought node that is idle, and whose idle time is over at once.
 fn idle(pool: Value) -> HostFixture {
-    let mut stage = HostFixture::new();
-    stage.show(pool, false);
-    stage.show(claim(7), false);
-    stage.show(with_idle_since(bought(7), "2026-11-01T10:00:00Z"), false);
-    stage
+    let mut fixture = HostFixture::new();
+    fixture.show(pool, false);
+    fixture.show(claim(7), false);
+    fixture.show(with_idle_since(bought_node(7), "2026-11-01T10:00:00Z"), false);
+    fixture
 }
 
-fn is_released(stage: &HostFixture, id: u32) -> bool {
-    stage.host.world.claims().get(&ClaimId(id)).is_none_or(|claim| claim.releasing)
+fn is_released(fixture: &HostFixture, id: u32) -> bool {
+    fixture.host.world.claims().get(&ClaimId(id)).is_none_or(|claim| claim.releasing)
 }
 
 #[tokio::test]
 async fn node_with_foreign_pods_is_not_idle_until_they_are_gone() {
     let mut patient = pool();
     patient["spec"]["idleAfter"] = json!("1h");
-    let mut stage = idle(patient);
-    stage.show(foreign_pod("other", 1, "node-7"), false);
-    stage.host.run_cycle();
-    assert!(!is_released(&stage, 7), "it was released under a foreign pod");
-    stage.see_gone(foreign_pod("other", 1, "node-7"));
-    assert!(!is_released(&stage, 7));
+    let mut fixture = idle(patient);
+    fixture.show(foreign_pod("other", 1, "node-7"), false);
+    fixture.host.run_cycle();
+    assert!(!is_released(&fixture, 7), "it was released under a foreign pod");
+    fixture.see_gone(foreign_pod("other", 1, "node-7"));
+    assert!(!is_released(&fixture, 7));
     let now = jiff::Timestamp::now().as_millisecond();
-    assert!(idle_since(&stage, "node-7").is_some_and(|since| now - since < 60_000));
+    assert!(idle_since(&fixture, "node-7").is_some_and(|since| now - since < 60_000));
 }
 
 #[tokio::test]
@@ -257,37 +275,37 @@ async fn daemon_static_and_finished_pods_do_not_keep_a_node() {
     of_file["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "1"});
     let mut over = foreign_pod("over", 1, "node-7");
     over["status"]["phase"] = json!("Succeeded");
-    let mut stage = idle(pool());
-    [of_set, of_file, over].into_iter().for_each(|pod| stage.show(pod, false));
-    stage.host.run_cycle();
-    assert!(is_released(&stage, 7));
+    let mut fixture = idle(pool());
+    [of_set, of_file, over].into_iter().for_each(|pod| fixture.show(pod, false));
+    fixture.host.run_cycle();
+    assert!(is_released(&fixture, 7));
 }
 
 #[tokio::test]
 async fn stopped_warm_nodes_are_not_bought_on_kubernetes() {
-    let mut stage = HostFixture::new();
+    let mut fixture = HostFixture::new();
     let mut stopped = pool();
     stopped["spec"]["warm"] = json!({"nodes": 1, "stopped": 2});
     stopped["spec"]["offerings"][0]["startTime"] = json!("5s");
-    stage.see(stopped);
-    assert_eq!(stage.claims().len(), 1, "they would be paid for and never used");
+    fixture.see(stopped);
+    assert_eq!(fixture.claims().len(), 1, "they would be paid for and never used");
 }
 
 #[tokio::test]
 async fn claim_with_a_node_claim_is_karpenters_whatever_its_pool_says_now() {
     let mut other = pool();
     other["spec"]["provider"] = json!({"provisioningRequest": {"className": "check.example.com"}});
-    let mut stage = HostFixture::new();
-    stage.show(other, false);
-    stage.show(claim(7), false);
-    stage.show(bought(7), false);
-    stage.host.run_cycle();
-    assert!(!stage.host.is_autoscaler_claim(ClaimId(7)), "its NodeClaim would be left behind");
+    let mut fixture = HostFixture::new();
+    fixture.show(other, false);
+    fixture.show(claim(7), false);
+    fixture.show(bought_node(7), false);
+    fixture.host.run_cycle();
+    assert!(!fixture.host.is_autoscaler_claim(ClaimId(7)), "its NodeClaim would be left behind");
 }
 
 /// A node of an autoscaler that is assigned to a claim.
 fn assigned(id: u32) -> Value {
-    let mut node = bought(id);
+    let mut node = bought_node(id);
     node["metadata"]["labels"]["muster.sh/claim"] = json!(null);
     node["metadata"]["labels"].as_object_mut().expect("labels").retain(|_, value| !value.is_null());
     node["metadata"]["annotations"] = json!({
@@ -299,27 +317,28 @@ fn assigned(id: u32) -> Value {
 
 #[tokio::test]
 async fn autoscaler_node_stays_assigned_while_its_pool_is_missing() {
-    let mut stage = HostFixture::new();
-    stage.show(assigned(7), false);
-    stage.show(job("train", 1), false);
-    stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
-    stage.host.run_cycle();
-    let node = stage.host.world.node_named("node-7").and_then(|node| stage.host.world.node(node));
+    let mut fixture = HostFixture::new();
+    fixture.show(assigned(7), false);
+    fixture.show(job("train", 1), false);
+    fixture.show(on(pod("train-0", of_job("train")), "node-7"), false);
+    fixture.host.run_cycle();
+    let node =
+        fixture.host.world.node_named("node-7").and_then(|node| fixture.host.world.node(node));
     assert_eq!(node.and_then(|node| node.claim), Some(ClaimId(7)));
-    assert!(!stage.host.ordered_writes.is_busy("node node-7"), "it was released under a member");
-    assert!(stage.host.is_autoscaler_claim(ClaimId(7)), "it would be deleted as a NodeClaim");
+    assert!(!fixture.host.ordered_writes.is_busy("node node-7"), "it was released under a member");
+    assert!(fixture.host.is_autoscaler_claim(ClaimId(7)), "it would be deleted as a NodeClaim");
 }
 
 #[tokio::test]
 async fn pod_observed_in_the_same_cycle_as_its_node_gets_its_seat() {
     for waiting in ["a-waits", "z-waits"] {
-        let mut stage = HostFixture::new();
-        stage.see(alone(waiting));
-        stage.show(node("n0"), false);
-        stage.show(on(alone("m-runs"), "n0"), false);
-        stage.host.run_cycle();
+        let mut fixture = HostFixture::new();
+        fixture.see(single_pod(waiting));
+        fixture.show(node("n0"), false);
+        fixture.show(on(single_pod("m-runs"), "n0"), false);
+        fixture.host.run_cycle();
         let name = |pod: &str| format!("team/{pod}.pod");
-        let phases = [waiting, "m-runs"].map(|pod| stage.phase(&name(pod)).cloned());
+        let phases = [waiting, "m-runs"].map(|pod| fixture.phase(&name(pod)).cloned());
         assert!(matches!(phases[0], Some(Phase::Waiting)), "{phases:?}");
         assert!(matches!(phases[1], Some(Phase::Running { .. })), "{phases:?}");
     }

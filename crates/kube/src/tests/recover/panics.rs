@@ -7,7 +7,7 @@ use crate::recover::injected_faults::Fault;
 use crate::recover::panic::{Panicked, UnknownCause};
 use crate::recover::quarantine::Quarantine;
 use crate::tests::fixture::HostFixture;
-use crate::tests::objects::{alone, node};
+use crate::tests::objects::{node, single_pod};
 
 fn faults(of: &[&str]) -> Config {
     let faults = of.iter().map(|fault| fault.parse::<Fault>().expect("a fault"));
@@ -19,25 +19,25 @@ fn faults(of: &[&str]) -> Config {
 fn run_with_faults(config: &Config, pods: &[&str]) -> (HostFixture, u32) {
     let (mut quarantine, mut panics) = (Quarantine::default(), 0);
     loop {
-        let mut stage = HostFixture::with(config);
-        stage.host.quarantine = quarantine;
+        let mut fixture = HostFixture::with(config);
+        fixture.host.quarantine = quarantine;
         for at in 0..pods.len() {
-            stage.show(node(&format!("n{at}")), false);
+            fixture.show(node(&format!("n{at}")), false);
         }
-        pods.iter().for_each(|pod| stage.show(alone(pod), false));
-        match stage.host.catch_panic(|host| (0..20).for_each(|_| host.run_cycle())) {
-            Ok(()) => return (stage, panics),
+        pods.iter().for_each(|pod| fixture.show(single_pod(pod), false));
+        match fixture.host.catch_panic(|host| (0..20).for_each(|_| host.run_cycle())) {
+            Ok(()) => return (fixture, panics),
             Err(Panicked(found)) => found.expect("something to quarantine"),
         }
         panics += 1;
         assert!(panics < 50, "the panics do not end");
-        quarantine = std::mem::take(&mut stage.host.quarantine);
+        quarantine = std::mem::take(&mut fixture.host.quarantine);
     }
 }
 
-fn admitted(stage: &HostFixture, pods: &[&str]) -> Vec<String> {
+fn admitted(fixture: &HostFixture, pods: &[&str]) -> Vec<String> {
     let name = |pod: &&str| format!("team/{pod}.pod");
-    let is_in = |name: &String| matches!(stage.phase(name), Some(Phase::Admitted { .. }));
+    let is_in = |name: &String| matches!(fixture.phase(name), Some(Phase::Admitted { .. }));
     pods.iter().map(name).filter(is_in).collect()
 }
 
@@ -45,25 +45,26 @@ const PODS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 #[tokio::test]
 async fn only_the_gang_that_panics_when_reconciled_is_quarantined() {
-    let (stage, panics) = run_with_faults(&faults(&["panic:team/c.pod"]), &PODS);
+    let (fixture, panics) = run_with_faults(&faults(&["panic:team/c.pod"]), &PODS);
     assert_eq!(panics, 1);
-    assert_eq!(admitted(&stage, &PODS), ["team/a.pod", "team/b.pod", "team/d.pod", "team/e.pod"]);
-    let record = stage.host.gangs.get("team/c.pod").expect("it is known");
+    assert_eq!(admitted(&fixture, &PODS), ["team/a.pod", "team/b.pod", "team/d.pod", "team/e.pod"]);
+    let record = fixture.host.gangs.get("team/c.pod").expect("it is known");
     let (why, _) = record.blocked.as_ref().expect("it is reported");
     assert!(why.starts_with("quarantined for 60 s: handling it caused an internal error"), "{why}");
 }
 
 #[tokio::test]
 async fn only_gangs_that_make_the_planner_panic_are_quarantined() {
-    let (stage, panics) = run_with_faults(&faults(&["plan:team/b.pod", "plan:team/e.pod"]), &PODS);
+    let (fixture, panics) =
+        run_with_faults(&faults(&["plan:team/b.pod", "plan:team/e.pod"]), &PODS);
     assert!(panics <= 8, "{panics}");
-    assert_eq!(admitted(&stage, &PODS), ["team/a.pod", "team/c.pod", "team/d.pod"]);
+    assert_eq!(admitted(&fixture, &PODS), ["team/a.pod", "team/c.pod", "team/d.pod"]);
 }
 
 #[tokio::test]
 async fn panic_without_a_current_item_ends_the_process() {
-    let mut stage = HostFixture::new();
-    let Err(Panicked(Err(UnknownCause(why)))) = stage.host.catch_panic(|_| panic!("no subject"))
+    let mut fixture = HostFixture::new();
+    let Err(Panicked(Err(UnknownCause(why)))) = fixture.host.catch_panic(|_| panic!("no subject"))
     else {
         panic!("something was quarantined");
     };

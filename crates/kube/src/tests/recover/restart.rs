@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::provision::order_object::{order_manifest, order_name};
 use crate::tests::fixture::HostFixture;
-use crate::tests::objects::{bought, claim, job, node, of_job, pod, pool};
+use crate::tests::objects::{bought_node, claim, job, node, of_job, pod, pool};
 use crate::tests::schedule::cases::{TRAIN, assembling, on};
 
 /// Ten o'clock, as the API server writes it and in milliseconds.
@@ -33,10 +33,10 @@ fn gang_object(status: &Value) -> Value {
 }
 
 /// The object of the order that assembles for a gang.
-fn order_object(stage: &HostFixture, gang: &str) -> Value {
-    let id = stage.order(gang).expect("it has an order");
-    let order = &stage.host.world.orders()[&id];
-    let spec = order_manifest(&stage.host.world, &order.spec, 1).expect("it can be written");
+fn order_object(fixture: &HostFixture, gang: &str) -> Value {
+    let id = fixture.order(gang).expect("it has an order");
+    let order = &fixture.host.world.orders()[&id];
+    let spec = order_manifest(&fixture.host.world, &order.spec, 1).expect("it can be written");
     json!({
         "apiVersion": "muster.sh/v1alpha1", "kind": "Order",
         "metadata": {"name": order_name(id), "uid": "order", "creationTimestamp": TEN},
@@ -46,46 +46,46 @@ fn order_object(stage: &HostFixture, gang: &str) -> Value {
 
 /// A new host that has observed the pool and the Job `train` with its pods, and has run no cycle yet.
 fn next_leader(pods: u32) -> HostFixture {
-    let mut stage = HostFixture::new();
-    stage.show(pool(), false);
-    stage.show(made_at(job("train", pods), TEN), false);
+    let mut fixture = HostFixture::new();
+    fixture.show(pool(), false);
+    fixture.show(made_at(job("train", pods), TEN), false);
     for at in 0..pods {
-        stage.show(pod(&format!("train-{at}"), of_job("train")), false);
+        fixture.show(pod(&format!("train-{at}"), of_job("train")), false);
     }
-    stage
+    fixture
 }
 
 #[tokio::test]
 async fn waiting_time_counts_from_submission_after_a_restart() {
-    let mut stage = next_leader(2);
-    stage.host.run_cycle();
-    let (_, gang) = stage.gang(TRAIN).expect("it is there");
+    let mut fixture = next_leader(2);
+    fixture.host.run_cycle();
+    let (_, gang) = fixture.gang(TRAIN).expect("it is there");
     assert_eq!((gang.submitted.0, gang.waits_since.0), (TEN_MS, TEN_MS));
     // Its time slice ended an hour later, and it queues behind gangs that waited then.
-    let mut stage = next_leader(2);
-    stage.show(gang_object(&json!({"waitingSince": "2026-11-01T11:00:00Z"})), false);
-    stage.host.run_cycle();
-    let (_, gang) = stage.gang(TRAIN).expect("it is there");
+    let mut fixture = next_leader(2);
+    fixture.show(gang_object(&json!({"waitingSince": "2026-11-01T11:00:00Z"})), false);
+    fixture.host.run_cycle();
+    let (_, gang) = fixture.gang(TRAIN).expect("it is there");
     assert_eq!((gang.submitted.0, gang.waits_since.0), (TEN_MS, TEN_MS + 3_600_000));
     // The status of an earlier gang of the same name does not count.
-    let mut stage = next_leader(2);
-    stage.show(gang_object(&json!({"waitingSince": "2026-10-01T11:00:00Z"})), false);
-    stage.host.run_cycle();
-    let (_, gang) = stage.gang(TRAIN).expect("it is there");
+    let mut fixture = next_leader(2);
+    fixture.show(gang_object(&json!({"waitingSince": "2026-10-01T11:00:00Z"})), false);
+    fixture.host.run_cycle();
+    let (_, gang) = fixture.gang(TRAIN).expect("it is there");
     assert_eq!(gang.waits_since.0, TEN_MS);
 }
 
 #[tokio::test]
 async fn running_time_counts_from_the_start_of_the_pods() {
-    let mut stage = HostFixture::new();
-    stage.show(node("n0"), false);
-    stage.show(made_at(job("train", 1), "2026-10-30T10:00:00Z"), false);
+    let mut fixture = HostFixture::new();
+    fixture.show(node("n0"), false);
+    fixture.show(made_at(job("train", 1), "2026-10-30T10:00:00Z"), false);
     let mut runs = on(pod("train-0", of_job("train")), "n0");
     runs["status"] = json!({"phase": "Running", "startTime": TEN});
-    stage.show(made_at(runs, "2026-10-31T10:00:00Z"), false);
-    stage.host.run_cycle();
-    let Some(Phase::Running { at }) = stage.phase(TRAIN) else {
-        panic!("{:?}", stage.phase(TRAIN))
+    fixture.show(made_at(runs, "2026-10-31T10:00:00Z"), false);
+    fixture.host.run_cycle();
+    let Some(Phase::Running { at }) = fixture.phase(TRAIN) else {
+        panic!("{:?}", fixture.phase(TRAIN))
     };
     assert_eq!(at.0, TEN_MS, "not since it was submitted, and not since it waited");
 }
@@ -94,33 +94,37 @@ async fn running_time_counts_from_the_start_of_the_pods() {
 async fn stored_order_goes_on_with_ready_pending_and_unrequested_claims() {
     let (first, claims) = assembling(3);
     let order = order_object(&first, TRAIN);
-    let mut stage = next_leader(3);
-    stage.show(order, false);
+    let mut fixture = next_leader(3);
+    fixture.show(order, false);
     // One is ready, one is pending, and the previous leader was killed before it requested the third.
-    stage.show(claim(claims[0]), false);
-    stage.show(bought(claims[0]), false);
-    stage.show(claim(claims[1]), false);
-    stage.host.run_cycle();
-    assert_eq!(stage.order(TRAIN), first.order(TRAIN), "{:?}", stage.phase(TRAIN));
-    assert_eq!(stage.claims(), claims, "nothing is requested twice");
-    let order = &stage.host.world.orders()[&stage.order(TRAIN).expect("just seen")];
+    fixture.show(claim(claims[0]), false);
+    fixture.show(bought_node(claims[0]), false);
+    fixture.show(claim(claims[1]), false);
+    fixture.host.run_cycle();
+    assert_eq!(fixture.order(TRAIN), first.order(TRAIN), "{:?}", fixture.phase(TRAIN));
+    assert_eq!(fixture.claims(), claims, "nothing is requested twice");
+    let order = &fixture.host.world.orders()[&fixture.order(TRAIN).expect("just seen")];
     assert_eq!((order.placed.0, order.top_ups), (TEN_MS, 1));
-    assert!(matches!(stage.host.world.claims()[&ClaimId(claims[0])].state, ClaimState::Ready(_)));
-    stage.show(bought(claims[1]), false);
-    stage.see(bought(claims[2]));
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+    assert!(matches!(fixture.host.world.claims()[&ClaimId(claims[0])].state, ClaimState::Ready(_)));
+    fixture.show(bought_node(claims[1]), false);
+    fixture.see(bought_node(claims[2]));
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Admitted { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
 }
 
 #[tokio::test]
 async fn order_written_too_late_by_a_previous_leader_is_deleted() {
     let (first, _) = assembling(1);
     let late = order_object(&first, TRAIN);
-    let mut stage = HostFixture::new();
-    stage.see(pool());
+    let mut fixture = HostFixture::new();
+    fixture.see(pool());
     let name = late["metadata"]["name"].as_str().expect("a name").to_owned();
-    assert!(!stage.host.ordered_writes.is_busy(&name));
-    stage.see(late);
-    assert!(stage.host.ordered_writes.is_busy(&name), "it is not deleted");
+    assert!(!fixture.host.ordered_writes.is_busy(&name));
+    fixture.see(late);
+    assert!(fixture.host.ordered_writes.is_busy(&name), "it is not deleted");
 }
 
 #[tokio::test]
@@ -136,14 +140,14 @@ async fn gang_that_was_being_stopped_is_stopped_as_a_whole() {
     };
     let runs = |name: &str, node: &str| on(pod(name, of_job("train")), node);
     let show = |one: Value, other: Value| {
-        let mut stage = HostFixture::new();
-        stage.show(node("n0"), false);
-        stage.show(node("n1"), false);
-        stage.show(job("train", 2), false);
-        stage.show(one, false);
-        stage.show(other, false);
-        stage.host.run_cycle();
-        stage.phase(TRAIN).cloned()
+        let mut fixture = HostFixture::new();
+        fixture.show(node("n0"), false);
+        fixture.show(node("n1"), false);
+        fixture.show(job("train", 2), false);
+        fixture.show(one, false);
+        fixture.show(other, false);
+        fixture.host.run_cycle();
+        fixture.phase(TRAIN).cloned()
     };
     let stopped = show(evicted("train-0", "n0"), runs("train-1", "n1"));
     assert_eq!(stopped, Some(Phase::Stopping), "one of two is left");
@@ -159,21 +163,21 @@ async fn used_node_of_a_terminating_claim_gets_notice_and_an_idle_one_goes() {
         claim["status"]["nodeName"] = json!(format!("node-{id}"));
         claim
     };
-    let mut stage = HostFixture::new();
-    stage.show(pool(), false);
+    let mut fixture = HostFixture::new();
+    fixture.show(pool(), false);
     for id in [7, 8] {
-        stage.show(terminating(id), false);
-        stage.show(bought(id), false);
+        fixture.show(terminating(id), false);
+        fixture.show(bought_node(id), false);
     }
-    stage.show(job("train", 1), false);
-    stage.show(on(pod("train-0", of_job("train")), "node-7"), false);
-    stage.host.run_cycle();
+    fixture.show(job("train", 1), false);
+    fixture.show(on(pod("train-0", of_job("train")), "node-7"), false);
+    fixture.host.run_cycle();
     let node = |name: &str| {
-        let world = &stage.host.world;
+        let world = &fixture.host.world;
         world.node_named(name).and_then(|node| world.node(node)).expect("it is there")
     };
     assert!(node("node-7").notice.is_some(), "its pods have until it is gone");
-    let claims = stage.host.world.claims();
+    let claims = fixture.host.world.claims();
     assert!(!matches!(claims[&ClaimId(7)].state, ClaimState::Failed(_)), "{claims:?}");
     assert!(claims[&ClaimId(8)].releasing, "it is idle");
 }

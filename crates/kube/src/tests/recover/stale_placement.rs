@@ -23,37 +23,37 @@ fn placed(name: &str, phase: &str, nodes: &[&str]) -> Value {
 }
 
 /// A Job of two with its pods, of which this many are bound.
-fn two(stage: &mut HostFixture, name: &str, bound: usize) {
-    stage.show(job(name, 2), false);
+fn two(fixture: &mut HostFixture, name: &str, bound: usize) {
+    fixture.show(job(name, 2), false);
     for (at, node) in ["n0", "n1"].into_iter().enumerate() {
         let member = pod(&format!("{name}-{at}"), of_job(name));
-        stage.show(if at < bound { on(member, node) } else { member }, false);
+        fixture.show(if at < bound { on(member, node) } else { member }, false);
     }
 }
 
 #[tokio::test]
 async fn stale_placement_loses_its_seats_to_the_gang_that_has_them() {
     for bound in [2, 1, 0] {
-        let mut stage = HostFixture::new();
-        stage.show(node("n0"), false);
-        stage.show(node("n1"), false);
+        let mut fixture = HostFixture::new();
+        fixture.show(node("n0"), false);
+        fixture.show(node("n1"), false);
         // It was stopped, and its pods were recreated.
-        two(&mut stage, "train", 0);
-        stage.show(placed("train.job", "Running", &["n0", "n1"]), false);
-        two(&mut stage, "winner", bound);
-        stage.show(placed("winner.job", "Admitted", &["n0", "n1"]), false);
-        stage.host.run_cycle();
-        assert_eq!((seats(&stage, TRAIN), seats(&stage, WINNER)), (0, 2), "{bound} are bound");
-        assert_eq!(stage.phase(TRAIN), Some(&Phase::Waiting));
-        assert_eq!(assigned_to(&stage, TRAIN, "train-0"), None);
+        two(&mut fixture, "train", 0);
+        fixture.show(placed("train.job", "Running", &["n0", "n1"]), false);
+        two(&mut fixture, "winner", bound);
+        fixture.show(placed("winner.job", "Admitted", &["n0", "n1"]), false);
+        fixture.host.run_cycle();
+        assert_eq!((seats(&fixture, TRAIN), seats(&fixture, WINNER)), (0, 2), "{bound} are bound");
+        assert_eq!(fixture.phase(TRAIN), Some(&Phase::Waiting));
+        assert_eq!(assigned_to(&fixture, TRAIN, "train-0"), None);
         assert!(
-            stage.host.ordered_writes.is_busy(TRAIN),
+            fixture.host.ordered_writes.is_busy(TRAIN),
             "the stale placement stays on its object"
         );
         for at in bound..2 {
             let node = format!("n{at}");
             assert_eq!(
-                assigned_to(&stage, WINNER, &format!("winner-{at}")),
+                assigned_to(&fixture, WINNER, &format!("winner-{at}")),
                 Some(node),
                 "{bound} are"
             );
@@ -63,31 +63,31 @@ async fn stale_placement_loses_its_seats_to_the_gang_that_has_them() {
 
 #[tokio::test]
 async fn recorded_seats_that_are_free_are_kept_for_recreated_pods() {
-    let mut stage = HostFixture::new();
-    stage.show(node("n0"), false);
-    stage.show(node("n1"), false);
-    two(&mut stage, "train", 0);
-    stage.show(placed("train.job", "Running", &["n0", "n1"]), false);
-    stage.host.run_cycle();
-    assert_eq!(seats(&stage, TRAIN), 2);
+    let mut fixture = HostFixture::new();
+    fixture.show(node("n0"), false);
+    fixture.show(node("n1"), false);
+    two(&mut fixture, "train", 0);
+    fixture.show(placed("train.job", "Running", &["n0", "n1"]), false);
+    fixture.host.run_cycle();
+    assert_eq!(seats(&fixture, TRAIN), 2);
     assert!(
-        assigned_to(&stage, TRAIN, "train-0").is_some()
-            && assigned_to(&stage, TRAIN, "train-1").is_some()
+        assigned_to(&fixture, TRAIN, "train-0").is_some()
+            && assigned_to(&fixture, TRAIN, "train-1").is_some()
     );
 }
 
 #[tokio::test]
 async fn half_bound_gang_whose_other_seats_are_taken_starts_over() {
-    let mut stage = HostFixture::new();
-    stage.show(node("n0"), false);
-    stage.show(node("n1"), false);
-    two(&mut stage, "train", 1);
-    stage.show(placed("train.job", "Admitted", &["n0", "n1"]), false);
-    stage.show(job("other", 1), false);
-    stage.show(on(pod("other-0", of_job("other")), "n1"), false);
-    stage.host.run_cycle();
-    assert_eq!(stage.phase(TRAIN), Some(&Phase::Stopping));
-    assert_eq!(assigned_to(&stage, TRAIN, "train-1"), None);
+    let mut fixture = HostFixture::new();
+    fixture.show(node("n0"), false);
+    fixture.show(node("n1"), false);
+    two(&mut fixture, "train", 1);
+    fixture.show(placed("train.job", "Admitted", &["n0", "n1"]), false);
+    fixture.show(job("other", 1), false);
+    fixture.show(on(pod("other-0", of_job("other")), "n1"), false);
+    fixture.host.run_cycle();
+    assert_eq!(fixture.phase(TRAIN), Some(&Phase::Stopping));
+    assert_eq!(assigned_to(&fixture, TRAIN, "train-1"), None);
 }
 
 #[tokio::test]
@@ -101,18 +101,22 @@ async fn elastic_gang_goes_on_with_the_members_it_has_left() {
         },
     });
     let of = ("kubeflow.org/v1", "PyTorchJob", "train");
-    let mut stage = HostFixture::new();
-    stage.show(node("n0"), false);
-    stage.show(node("n1"), false);
-    stage.show(elastic, false);
-    stage.show(on(pod("train-worker-0", of), "n0"), false);
-    stage.show(pod("train-worker-1", of), false);
-    stage.show(placed("train.pytorchjob", "Running", &["n0", "n1"]), false);
-    stage.show(job("other", 1), false);
-    stage.show(on(pod("other-0", of_job("other")), "n1"), false);
-    stage.host.run_cycle();
+    let mut fixture = HostFixture::new();
+    fixture.show(node("n0"), false);
+    fixture.show(node("n1"), false);
+    fixture.show(elastic, false);
+    fixture.show(on(pod("train-worker-0", of), "n0"), false);
+    fixture.show(pod("train-worker-1", of), false);
+    fixture.show(placed("train.pytorchjob", "Running", &["n0", "n1"]), false);
+    fixture.show(job("other", 1), false);
+    fixture.show(on(pod("other-0", of_job("other")), "n1"), false);
+    fixture.host.run_cycle();
     let name = "team/train.pytorchjob";
-    assert!(matches!(stage.phase(name), Some(Phase::Running { .. })), "{:?}", stage.phase(name));
-    assert_eq!((seats(&stage, name), seats(&stage, "team/other.job")), (1, 1));
-    assert_eq!(assigned_to(&stage, name, "train-worker-1"), None);
+    assert!(
+        matches!(fixture.phase(name), Some(Phase::Running { .. })),
+        "{:?}",
+        fixture.phase(name)
+    );
+    assert_eq!((seats(&fixture, name), seats(&fixture, "team/other.job")), (1, 1));
+    assert_eq!(assigned_to(&fixture, name, "train-worker-1"), None);
 }

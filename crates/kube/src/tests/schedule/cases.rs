@@ -11,7 +11,7 @@ use crate::cache::store::Store;
 use crate::config::Config;
 use crate::effects::outcome::Outcome;
 use crate::tests::fixture::HostFixture;
-use crate::tests::objects::{alone, bought, claim, job, node, of_job, pod, pool, spec};
+use crate::tests::objects::{bought_node, claim, job, node, of_job, pod, pool, single_pod, spec};
 
 fn done(mut pod: Value) -> Value {
     pod["status"]["phase"] = json!("Succeeded");
@@ -36,268 +36,285 @@ fn elastic_job() -> Value {
 
 #[tokio::test]
 async fn finished_elastic_job_is_not_planned_again() {
-    let mut stage = HostFixture::new();
-    stage.see(pool());
-    stage.see(elastic_job());
+    let mut fixture = HostFixture::new();
+    fixture.see(pool());
+    fixture.see(elastic_job());
     let of = ("kubeflow.org/v1", "PyTorchJob", "train");
     for (at, name) in ["a", "b"].into_iter().enumerate() {
         let node_name = format!("n{at}");
-        stage.show(node(&node_name), false);
-        stage.show(on(pod(name, of), &node_name), false);
+        fixture.show(node(&node_name), false);
+        fixture.show(on(pod(name, of), &node_name), false);
     }
-    stage.host.run_cycle();
+    fixture.host.run_cycle();
     let name = "team/train.pytorchjob";
-    assert!(matches!(stage.phase(name), Some(Phase::Running { .. })), "{:?}", stage.phase(name));
+    assert!(
+        matches!(fixture.phase(name), Some(Phase::Running { .. })),
+        "{:?}",
+        fixture.phase(name)
+    );
     for (at, name) in ["a", "b"].into_iter().enumerate() {
-        stage.show(done(on(pod(name, of), &format!("n{at}"))), false);
+        fixture.show(done(on(pod(name, of), &format!("n{at}"))), false);
     }
-    stage.host.run_cycle();
-    assert_eq!(stage.phase(name), None);
+    fixture.host.run_cycle();
+    assert_eq!(fixture.phase(name), None);
     // Its operator writes the condition, and its pods are kept.
     let mut over = elastic_job();
     over["status"] = json!({"conditions": [{"type": "Succeeded", "status": "True"}]});
-    stage.see(over);
-    assert_eq!(stage.phase(name), None);
-    assert!(stage.host.world.orders().is_empty(), "a node is ordered for a finished gang");
-    assert!(stage.host.requeued.is_empty(), "it was reconciled too often");
+    fixture.see(over);
+    assert_eq!(fixture.phase(name), None);
+    assert!(fixture.host.world.orders().is_empty(), "a node is ordered for a finished gang");
+    assert!(fixture.host.requeued.is_empty(), "it was reconciled too often");
 }
 
 /// A Job whose order assembles, and the requested claims.
 pub(crate) fn assembling(pods: u32) -> (HostFixture, Vec<u32>) {
-    let mut stage = HostFixture::new();
-    stage.see(pool());
-    stage.show(job("train", pods), false);
+    let mut fixture = HostFixture::new();
+    fixture.see(pool());
+    fixture.show(job("train", pods), false);
     for at in 0..pods {
-        stage.show(pod(&format!("train-{at}"), of_job("train")), false);
+        fixture.show(pod(&format!("train-{at}"), of_job("train")), false);
     }
-    stage.host.run_cycle();
-    let claims = stage.claims();
-    assert_eq!(claims.len(), pods as usize, "{:?}", stage.phase(TRAIN));
-    (stage, claims)
+    fixture.host.run_cycle();
+    let claims = fixture.claims();
+    assert_eq!(claims.len(), pods as usize, "{:?}", fixture.phase(TRAIN));
+    (fixture, claims)
 }
 
 pub(crate) const TRAIN: &str = "team/train.job";
 
 #[tokio::test]
 async fn gang_that_loses_a_member_rolls_back_its_assembling_order() {
-    let (mut stage, claims) = assembling(4);
-    let order = stage.order(TRAIN).expect("it has an order");
-    stage.see_gone(pod("train-3", of_job("train")));
-    claims.iter().for_each(|claim| stage.show(bought(*claim), false));
-    stage.host.run_cycle();
+    let (mut fixture, claims) = assembling(4);
+    let order = fixture.order(TRAIN).expect("it has an order");
+    fixture.see_gone(pod("train-3", of_job("train")));
+    claims.iter().for_each(|claim| fixture.show(bought_node(*claim), false));
+    fixture.host.run_cycle();
     // Three of four are not a gang: none starts, and nothing is held for them.
-    assert!(!matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. } | Phase::Assembling(_))));
-    assert!(!stage.host.world.orders().contains_key(&order), "its order is held forever");
-    stage.see(pod("train-3", of_job("train")));
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+    assert!(!matches!(fixture.phase(TRAIN), Some(Phase::Admitted { .. } | Phase::Assembling(_))));
+    assert!(!fixture.host.world.orders().contains_key(&order), "its order is held forever");
+    fixture.see(pod("train-3", of_job("train")));
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Admitted { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
 }
 
 #[tokio::test]
 async fn gang_enlarged_while_its_order_assembles_is_planned_again() {
-    let (mut stage, claims) = assembling(4);
-    stage.show(job("train", 8), false);
+    let (mut fixture, claims) = assembling(4);
+    fixture.show(job("train", 8), false);
     for at in 4..8 {
-        stage.show(pod(&format!("train-{at}"), of_job("train")), false);
+        fixture.show(pod(&format!("train-{at}"), of_job("train")), false);
     }
-    stage.host.run_cycle();
-    claims.iter().for_each(|claim| stage.show(bought(*claim), false));
-    stage.host.run_cycle();
-    let (_, gang) = stage.gang(TRAIN).expect("it waits");
+    fixture.host.run_cycle();
+    claims.iter().for_each(|claim| fixture.show(bought_node(*claim), false));
+    fixture.host.run_cycle();
+    let (_, gang) = fixture.gang(TRAIN).expect("it waits");
     assert_eq!(gang.spec.roles[0].min, 8);
     assert!(matches!(gang.phase, Phase::Assembling(_)), "started in part: {:?}", gang.phase);
-    let new: Vec<u32> = stage.claims().into_iter().filter(|id| !claims.contains(id)).collect();
+    let new: Vec<u32> = fixture.claims().into_iter().filter(|id| !claims.contains(id)).collect();
     assert_eq!(new.len(), 4, "the provisioned nodes are used");
-    new.iter().for_each(|claim| stage.show(bought(*claim), false));
-    stage.host.run_cycle();
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Admitted { .. })), "{:?}", stage.phase(TRAIN));
+    new.iter().for_each(|claim| fixture.show(bought_node(*claim), false));
+    fixture.host.run_cycle();
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Admitted { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
 }
 
 #[tokio::test]
 async fn order_goes_on_when_only_constraints_of_its_gang_change() {
-    let (mut stage, _) = assembling(2);
-    let order = stage.order(TRAIN);
+    let (mut fixture, _) = assembling(2);
+    let order = fixture.order(TRAIN);
     for at in 0..2 {
         let mut picky = pod(&format!("train-{at}"), of_job("train"));
         picky["spec"]["nodeSelector"] = json!({"topology.kubernetes.io/zone": "zone-a"});
-        stage.show(picky, false);
+        fixture.show(picky, false);
     }
-    stage.host.run_cycle();
-    assert_eq!(stage.order(TRAIN), order);
+    fixture.host.run_cycle();
+    assert_eq!(fixture.order(TRAIN), order);
 }
 
 #[tokio::test]
 async fn gang_without_progress_does_not_hold_up_other_gangs() {
-    let mut stage = HostFixture::new();
-    stage.host.run_cycle();
+    let mut fixture = HostFixture::new();
+    fixture.host.run_cycle();
     // Requeued again and again in the same cycle.
     for _ in 0..3 {
-        stage.host.requeue_after(&TRAIN.into());
+        fixture.host.requeue_after(&TRAIN.into());
     }
-    assert_eq!(stage.host.requeued.len(), 1);
-    stage.handle_outcome(Outcome::RequeueAfterLimit(TRAIN.into()));
-    assert!(stage.host.requeued.is_empty());
+    assert_eq!(fixture.host.requeued.len(), 1);
+    fixture.handle_outcome(Outcome::RequeueAfterLimit(TRAIN.into()));
+    assert!(fixture.host.requeued.is_empty());
 }
 
 #[tokio::test]
 async fn names_of_other_systems_become_valid_gang_and_role_names() {
-    let mut stage = HostFixture::new();
-    stage.show(node("n"), false);
-    let mut one = alone("one");
+    let mut fixture = HostFixture::new();
+    fixture.show(node("n"), false);
+    let mut one = single_pod("one");
     one["metadata"]["annotations"] =
         json!({"muster.sh/gang": "My_Gang", "muster.sh/gang-size": "1"});
     one["metadata"]["labels"] = json!({"muster.sh/role": "Worker_A"});
-    stage.see(one);
-    let record = stage.host.gangs.names().next().expect("a gang").clone();
-    let object = stage.host.generated_gang_object(&record).expect("Muster creates its object");
+    fixture.see(one);
+    let record = fixture.host.gangs.names().next().expect("a gang").clone();
+    let object = fixture.host.generated_gang_object(&record).expect("Muster creates its object");
     let name = object.metadata.name.clone().unwrap_or_default();
     assert!(name.starts_with("my-gang-"), "{name}");
     let role = object.data["spec"]["roles"][0]["name"].as_str().unwrap_or_default().to_owned();
     assert!(role.starts_with("worker-a-"), "{role}");
     // The recorded placement is restored.
-    let (_, gang) = stage.gang(&record).expect("taken in");
+    let (_, gang) = fixture.gang(&record).expect("taken in");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
     let mut object = serde_json::to_value(object).expect("plain");
     object["status"] = json!({"placement": [{"role": role, "node": "n", "members": 1}]});
-    stage.show(object, false);
-    assert_eq!(stage.host.recorded_seats(&record).map(|sitting| sitting.len()), Some(1));
+    fixture.show(object, false);
+    assert_eq!(fixture.host.recorded_seats(&record).map(|sitting| sitting.len()), Some(1));
 }
 
 /// Two pods that declare a gang.
-fn show_pair(stage: &mut HostFixture) {
+fn show_pair(fixture: &mut HostFixture) {
     for name in ["a", "b"] {
-        let mut member = alone(name);
+        let mut member = single_pod(name);
         member["metadata"]["annotations"] =
             json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
-        stage.show(member, false);
+        fixture.show(member, false);
     }
 }
 
 #[tokio::test]
 async fn placement_is_read_from_the_status_and_not_from_annotations() {
-    let mut stage = HostFixture::new();
-    stage.show(node("n0"), false);
-    stage.show(node("n1"), false);
-    show_pair(&mut stage);
-    stage.host.run_cycle();
-    let record = stage.host.gangs.names().next().expect("a gang").clone();
-    let (id, gang) = stage.gang(&record).expect("taken in");
+    let mut fixture = HostFixture::new();
+    fixture.show(node("n0"), false);
+    fixture.show(node("n1"), false);
+    show_pair(&mut fixture);
+    fixture.host.run_cycle();
+    let record = fixture.host.gangs.names().next().expect("a gang").clone();
+    let (id, gang) = fixture.gang(&record).expect("taken in");
     assert!(matches!(gang.phase, Phase::Admitted { .. }), "{:?}", gang.phase);
     // It is created with the placement, so it is created once.
-    assert!(stage.host.gangs_without_object.is_empty());
-    let placement = stage.host.placement(stage.host.world.gang(id).expect("taken in"));
-    let object = stage.host.generated_gang_object(&record).expect("Muster creates its object");
+    assert!(fixture.host.gangs_without_object.is_empty());
+    let placement = fixture.host.placement(fixture.host.world.gang(id).expect("taken in"));
+    let object = fixture.host.generated_gang_object(&record).expect("Muster creates its object");
     let object = serde_json::to_value(object).expect("plain");
-    let recorded = |stage: &mut HostFixture, status: Option<Value>| {
+    let recorded = |fixture: &mut HostFixture, status: Option<Value>| {
         let mut object = object.clone();
         let said = json!(placement).to_string();
         object["metadata"]["annotations"]["muster.sh/placement"] = json!(said);
         if let Some(status) = status {
             object["status"] = status;
         }
-        stage.show(object, false);
-        let all = stage.host.recorded_seats(&record).unwrap_or_default();
+        fixture.show(object, false);
+        let all = fixture.host.recorded_seats(&record).unwrap_or_default();
         all.iter().map(|one| one.members).sum::<u16>()
     };
-    assert_eq!(recorded(&mut stage, Some(json!({"placement": placement}))), 2);
-    assert_eq!(recorded(&mut stage, Some(json!({"phase": "Waiting"}))), 0);
+    assert_eq!(recorded(&mut fixture, Some(json!({"placement": placement}))), 2);
+    assert_eq!(recorded(&mut fixture, Some(json!({"phase": "Waiting"}))), 0);
     let elsewhere = json!({"placement": [{"role": "worker", "node": "gone", "members": 2}]});
-    assert_eq!(recorded(&mut stage, Some(elsewhere)), 0);
-    assert_eq!(recorded(&mut stage, None), 0, "an annotation is trusted");
+    assert_eq!(recorded(&mut fixture, Some(elsewhere)), 0);
+    assert_eq!(recorded(&mut fixture, None), 0, "an annotation is trusted");
 }
 
 #[tokio::test]
 async fn waiting_gang_has_its_object_at_once() {
-    let mut stage = HostFixture::new();
-    show_pair(&mut stage);
-    stage.host.run_cycle();
-    let record = stage.host.gangs.names().next().expect("a gang").clone();
-    assert_eq!(stage.phase(&record), Some(&Phase::Waiting));
+    let mut fixture = HostFixture::new();
+    show_pair(&mut fixture);
+    fixture.host.run_cycle();
+    let record = fixture.host.gangs.names().next().expect("a gang").clone();
+    assert_eq!(fixture.phase(&record), Some(&Phase::Waiting));
     assert!(
-        stage.host.gangs_without_object.is_empty() && stage.host.ordered_writes.is_busy(&record)
+        fixture.host.gangs_without_object.is_empty()
+            && fixture.host.ordered_writes.is_busy(&record)
     );
 }
 
 #[tokio::test]
 async fn partly_bound_gang_starts_over_after_the_bind_timeout() {
     let patient = Config { bind_timeout: Span::mins(5), ..Config::default() };
-    let mut stage = HostFixture::with(&patient);
-    stage.show(node("n0"), false);
-    stage.show(node("n1"), false);
-    show_pair(&mut stage);
-    stage.host.run_cycle();
+    let mut fixture = HostFixture::with(&patient);
+    fixture.show(node("n0"), false);
+    fixture.show(node("n1"), false);
+    show_pair(&mut fixture);
+    fixture.host.run_cycle();
     let name = "team/pair";
-    stage.handle_outcome(Outcome::PlacementWritten(name.into()));
-    let record = stage.host.gangs.get(name).expect("a gang");
+    fixture.handle_outcome(Outcome::PlacementWritten(name.into()));
+    let record = fixture.host.gangs.get(name).expect("a gang");
     let seats: Vec<_> =
         record.assigned_nodes.iter().map(|(pod, node)| (pod.clone(), node.clone())).collect();
     assert_eq!(seats.len(), 2, "both are assigned a node");
-    let mut bound = on(alone("a"), &seats[0].1);
+    let mut bound = on(single_pod("a"), &seats[0].1);
     bound["metadata"]["annotations"] =
         json!({"muster.sh/gang": "pair", "muster.sh/gang-size": "2"});
-    stage.see(bound);
-    stage.see_gone(alone("b"));
-    assert!(matches!(stage.phase(name), Some(Phase::Admitted { .. })), "{:?}", stage.phase(name));
-    stage.host.config.bind_timeout = Span::ZERO;
-    stage.host.run_cycle();
-    assert_eq!(stage.phase(name), Some(&Phase::Stopping));
+    fixture.see(bound);
+    fixture.see_gone(single_pod("b"));
+    assert!(
+        matches!(fixture.phase(name), Some(Phase::Admitted { .. })),
+        "{:?}",
+        fixture.phase(name)
+    );
+    fixture.host.config.bind_timeout = Span::ZERO;
+    fixture.host.run_cycle();
+    assert_eq!(fixture.phase(name), Some(&Phase::Stopping));
 }
 
 /// Whether all claims are released, which takes as long as their pool lets them idle.
-async fn until_released(stage: &mut HostFixture) {
+async fn until_released(fixture: &mut HostFixture) {
     let is_kept =
-        |stage: &HostFixture| stage.host.world.claims().values().any(|one| !one.releasing);
+        |fixture: &HostFixture| fixture.host.world.claims().values().any(|one| !one.releasing);
     let within = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while is_kept(stage) {
-        assert!(std::time::Instant::now() < within, "kept: {:?}", stage.host.world.claims());
+    while is_kept(fixture) {
+        assert!(std::time::Instant::now() < within, "kept: {:?}", fixture.host.world.claims());
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        stage.host.world_changed = true;
-        stage.host.run_cycle();
+        fixture.host.world_changed = true;
+        fixture.host.run_cycle();
     }
 }
 
 #[tokio::test]
 async fn deleted_pool_gets_no_requests_and_its_claims_are_released() {
-    let mut stage = HostFixture::new();
+    let mut fixture = HostFixture::new();
     let mut warm = pool();
     warm["spec"]["warm"] = json!({"nodes": 2});
-    stage.see(warm.clone());
-    assert_eq!(stage.claims().len(), 2);
-    stage.see_gone(warm);
-    until_released(&mut stage).await;
-    stage.show(job("train", 1), false);
-    stage.see(pod("train-0", of_job("train")));
-    assert_eq!(stage.order(TRAIN), None, "it is asked for more");
+    fixture.see(warm.clone());
+    assert_eq!(fixture.claims().len(), 2);
+    fixture.see_gone(warm);
+    until_released(&mut fixture).await;
+    fixture.show(job("train", 1), false);
+    fixture.see(pod("train-0", of_job("train")));
+    assert_eq!(fixture.order(TRAIN), None, "it is asked for more");
 }
 
 #[tokio::test]
 async fn claims_that_no_pool_offers_are_found_and_released() {
-    let mut stage = HostFixture::new();
+    let mut fixture = HostFixture::new();
     let mut smaller = pool();
     smaller["spec"]["offerings"][0]["zone"] = json!("zone-b");
-    stage.show(smaller, false);
-    stage.show(claim(7), false);
-    stage.show(bought(7), false);
+    fixture.show(smaller, false);
+    fixture.show(claim(7), false);
+    fixture.show(bought_node(7), false);
     let mut lost = claim(8);
     lost["metadata"]["labels"]["muster.sh/pool"] = json!("unheard-of");
-    stage.show(lost, false);
-    stage.host.run_cycle();
-    assert_eq!(stage.claims(), [7, 8], "they cost money, and the host does not know them");
-    until_released(&mut stage).await;
+    fixture.show(lost, false);
+    fixture.host.run_cycle();
+    assert_eq!(fixture.claims(), [7, 8], "they cost money, and the host does not know them");
+    until_released(&mut fixture).await;
 }
 
 #[tokio::test]
 async fn gang_of_a_newly_served_kind_does_not_start_in_part() {
     let new = KindRole::Workload(WorkloadKind::PyTorchJob);
-    let mut stage = HostFixture::watching(&Config::default(), |kind_role| kind_role != new);
-    stage.show(node("n0"), false);
-    stage.see(pod("a", ("kubeflow.org/v1", "PyTorchJob", "train")));
+    let mut fixture = HostFixture::watching(&Config::default(), |kind_role| kind_role != new);
+    fixture.show(node("n0"), false);
+    fixture.see(pod("a", ("kubeflow.org/v1", "PyTorchJob", "train")));
     assert_eq!(
-        stage.phase("team/train.pytorchjob"),
+        fixture.phase("team/train.pytorchjob"),
         None,
         "one of two pods was submitted as the whole gang"
     );
     // Discovery is requested at once.
-    let asked = stage.host.rediscover.notified();
+    let asked = fixture.host.rediscover.notified();
     let within = std::time::Duration::from_secs(5);
     tokio::time::timeout(within, asked).await.expect("discovery is requested");
 }
@@ -305,22 +322,26 @@ async fn gang_of_a_newly_served_kind_does_not_start_in_part() {
 #[tokio::test]
 async fn kind_that_cannot_be_listed_holds_up_only_its_own_gangs() {
     let broken = KindRole::Group(Dialect::Koordinator, 0);
-    let mut stage = HostFixture::new();
-    let source = stage.host.sources.of(broken).expect("watched");
-    stage.host.cache.others.insert(source, Store::default());
-    stage.show(node("n0"), false);
-    stage.show(node("n1"), false);
-    let mut theirs = alone("theirs");
+    let mut fixture = HostFixture::new();
+    let source = fixture.host.sources.of(broken).expect("watched");
+    fixture.host.cache.others.insert(source, Store::default());
+    fixture.show(node("n0"), false);
+    fixture.show(node("n1"), false);
+    let mut theirs = single_pod("theirs");
     theirs["metadata"]["annotations"] = json!({"gang.scheduling.koordinator.sh/name": "g",
         "gang.scheduling.koordinator.sh/min-available": "1"});
-    stage.show(theirs, false);
-    stage.see(alone("mine"));
-    assert_eq!(stage.phase("team/g.koordinator"), None, "the terms of its group were not observed");
-    assert!(matches!(stage.phase("team/mine.pod"), Some(Phase::Admitted { .. })));
+    fixture.show(theirs, false);
+    fixture.see(single_pod("mine"));
+    assert_eq!(
+        fixture.phase("team/g.koordinator"),
+        None,
+        "the terms of its group were not observed"
+    );
+    assert!(matches!(fixture.phase("team/mine.pod"), Some(Phase::Admitted { .. })));
 }
 
 fn koordinator(name: &str, more: &Value) -> Value {
-    let mut pod = alone(name);
+    let mut pod = single_pod(name);
     let mut marks = json!({"gang.scheduling.koordinator.sh/name": "g",
         "gang.scheduling.koordinator.sh/min-available": "1"});
     for (key, value) in more.as_object().into_iter().flatten() {
@@ -336,40 +357,40 @@ fn volcano_group(spec: &Value) -> Value {
 }
 
 fn volcano_pod() -> Value {
-    let mut pod = alone("a");
+    let mut pod = single_pod("a");
     pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "g"});
     pod
 }
 
 #[tokio::test]
 async fn unsupported_requirement_of_a_group_blocks_it_with_the_reason() {
-    let mut stage = HostFixture::new();
-    stage.show(node("n0"), false);
+    let mut fixture = HostFixture::new();
+    fixture.show(node("n0"), false);
     let tier =
         json!({"minMember": 1, "networkTopology": {"mode": "hard", "highestTierAllowed": 1}});
-    stage.show(volcano_group(&tier), false);
-    stage.see(volcano_pod());
+    fixture.show(volcano_group(&tier), false);
+    fixture.see(volcano_pod());
     let name = "team/g.volcano";
-    assert_eq!(stage.phase(name), None, "{name} was submitted");
-    let blocked = stage.host.gangs.get(name).and_then(|record| record.blocked.clone());
+    assert_eq!(fixture.phase(name), None, "{name} was submitted");
+    let blocked = fixture.host.gangs.get(name).and_then(|record| record.blocked.clone());
     let (why, _) = blocked.expect("it has a reason");
     assert!(why.contains("tier 1"), "{why}");
     let alone = json!({"gang.scheduling.koordinator.sh/groups": "[\"team/g\"]"});
-    stage.see(koordinator("k", &alone));
-    assert!(stage.phase("team/g.koordinator").is_some(), "it is not merged with other groups");
+    fixture.see(koordinator("k", &alone));
+    assert!(fixture.phase("team/g.koordinator").is_some(), "it is not merged with other groups");
 }
 
 #[tokio::test]
 async fn group_status_is_finished_when_its_gang_has_ended() {
-    let mut stage = HostFixture::new();
-    stage.show(node("n0"), false);
-    stage.show(volcano_group(&json!({"minMember": 1})), false);
-    stage.see(on(volcano_pod(), "n0"));
+    let mut fixture = HostFixture::new();
+    fixture.show(node("n0"), false);
+    fixture.show(volcano_group(&json!({"minMember": 1})), false);
+    fixture.see(on(volcano_pod(), "n0"));
     let name = "team/g.volcano".into();
-    assert!(stage.host.final_group_patches(&name).is_empty(), "it runs");
-    stage.see(done(on(volcano_pod(), "n0")));
-    assert_eq!(stage.phase(&name), None);
-    let (_, object, patch) = stage.host.final_group_patches(&name).pop().expect("it is over");
+    assert!(fixture.host.final_group_patches(&name).is_empty(), "it runs");
+    fixture.see(done(on(volcano_pod(), "n0")));
+    assert_eq!(fixture.phase(&name), None);
+    let (_, object, patch) = fixture.host.final_group_patches(&name).pop().expect("it is over");
     assert_eq!(object, "g");
     assert_eq!(patch.patch["status"]["phase"], "Completed");
     assert_eq!(patch.patch["status"]["succeeded"], 1);

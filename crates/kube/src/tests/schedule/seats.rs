@@ -27,66 +27,73 @@ pub(crate) fn leaving(mut pod: Value) -> Value {
 
 /// A Job whose pods run, one on each node.
 pub(crate) fn running(pods: u32) -> HostFixture {
-    let mut stage = HostFixture::new();
-    stage.show(job("train", pods), false);
+    let mut fixture = HostFixture::new();
+    fixture.show(job("train", pods), false);
     for at in 0..pods {
-        stage.show(node(&format!("n{at}")), false);
-        stage.show(on(member(at), &format!("n{at}")), false);
+        fixture.show(node(&format!("n{at}")), false);
+        fixture.show(on(member(at), &format!("n{at}")), false);
     }
-    stage.host.run_cycle();
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
-    stage
+    fixture.host.run_cycle();
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Running { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
+    fixture
 }
 
 /// How many members a gang has seats for.
-pub(crate) fn seats(stage: &HostFixture, name: &str) -> u32 {
-    stage.gang(name).map_or(0, |(_, gang)| members_of(&gang.seats))
+pub(crate) fn seats(fixture: &HostFixture, name: &str) -> u32 {
+    fixture.gang(name).map_or(0, |(_, gang)| members_of(&gang.seats))
 }
 
 /// The node that a pod is assigned to.
-pub(crate) fn assigned_to(stage: &HostFixture, gang: &str, pod: &str) -> Option<String> {
-    let record = stage.host.gangs.get(gang)?;
+pub(crate) fn assigned_to(fixture: &HostFixture, gang: &str, pod: &str) -> Option<String> {
+    let record = fixture.host.gangs.get(gang)?;
     record.assigned_nodes.get(&*format!("team/{pod}")).map(ToString::to_string)
 }
 
 #[tokio::test]
 async fn recreated_member_gets_the_seat_of_the_failed_one() {
-    let mut stage = running(2);
-    stage.see(ended(on(member(1), "n1"), "Failed"));
-    stage.show(job("other", 1), false);
-    stage.see(pod("other-0", of_job("other")));
+    let mut fixture = running(2);
+    fixture.see(ended(on(member(1), "n1"), "Failed"));
+    fixture.show(job("other", 1), false);
+    fixture.see(pod("other-0", of_job("other")));
     assert_eq!(
-        stage.phase("team/other.job"),
+        fixture.phase("team/other.job"),
         Some(&Phase::Waiting),
         "its seat was given to another gang"
     );
-    assert_eq!(seats(&stage, TRAIN), 2);
-    stage.see(pod("train-1-again", of_job("train")));
-    assert_eq!(assigned_to(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
+    assert_eq!(seats(&fixture, TRAIN), 2);
+    fixture.see(pod("train-1-again", of_job("train")));
+    assert_eq!(assigned_to(&fixture, TRAIN, "train-1-again").as_deref(), Some("n1"));
 }
 
 #[tokio::test]
 async fn finished_members_give_up_their_seats_also_in_the_placement() {
-    let mut stage = running(3);
-    let recorded = stage.host.gangs.get(TRAIN).expect("a gang").placement_writes_pending;
+    let mut fixture = running(3);
+    let recorded = fixture.host.gangs.get(TRAIN).expect("a gang").placement_writes_pending;
     // The two events may come in any order.
-    stage.show(ended(on(member(2), "n2"), "Failed"), false);
-    stage.see(ended(on(member(1), "n1"), "Succeeded"));
-    assert_eq!(seats(&stage, TRAIN), 2);
-    assert_eq!(stage.host.gangs.get(TRAIN).expect("a gang").placement_writes_pending, recorded + 1);
-    stage.show(job("other", 1), false);
-    stage.see(pod("other-0", of_job("other")));
-    let place = stage.gang("team/other.job").map(|(_, gang)| gang.seats[0].node);
-    assert_eq!(place, stage.host.world.node_named("n1"), "the seat of the one that is done");
-    stage.see(pod("train-2-again", of_job("train")));
-    assert_eq!(assigned_to(&stage, TRAIN, "train-2-again").as_deref(), Some("n2"));
+    fixture.show(ended(on(member(2), "n2"), "Failed"), false);
+    fixture.see(ended(on(member(1), "n1"), "Succeeded"));
+    assert_eq!(seats(&fixture, TRAIN), 2);
+    assert_eq!(
+        fixture.host.gangs.get(TRAIN).expect("a gang").placement_writes_pending,
+        recorded + 1
+    );
+    fixture.show(job("other", 1), false);
+    fixture.see(pod("other-0", of_job("other")));
+    let place = fixture.gang("team/other.job").map(|(_, gang)| gang.seats[0].node);
+    assert_eq!(place, fixture.host.world.node_named("n1"), "the seat of the one that is done");
+    fixture.see(pod("train-2-again", of_job("train")));
+    assert_eq!(assigned_to(&fixture, TRAIN, "train-2-again").as_deref(), Some("n2"));
 }
 
 #[tokio::test]
 async fn member_that_succeeds_while_terminating_keeps_its_seat() {
-    let mut stage = running(2);
-    stage.see(leaving(ended(on(member(1), "n1"), "Succeeded")));
-    assert_eq!(seats(&stage, TRAIN), 2);
+    let mut fixture = running(2);
+    fixture.see(leaving(ended(on(member(1), "n1"), "Succeeded")));
+    assert_eq!(seats(&fixture, TRAIN), 2);
 }
 
 /// A Job that has given up these indexes.
@@ -105,23 +112,23 @@ fn indexed(mut pod: Value, index: u32) -> Value {
 
 #[tokio::test]
 async fn failed_index_gives_up_its_seat() {
-    let mut stage = running(3);
+    let mut fixture = running(3);
     let failed = |name: &str| ended(on(indexed(pod(name, of_job("train")), 2), "n2"), "Failed");
     // It failed twice, and may be recreated.
-    stage.show(failed("train-2"), false);
-    stage.see(failed("train-2-again"));
-    assert_eq!(seats(&stage, TRAIN), 3, "it may be recreated");
-    stage.see(given_up(3, "2"));
-    assert_eq!(seats(&stage, TRAIN), 2);
-    stage.show(job("other", 1), false);
-    stage.see(pod("other-0", of_job("other")));
-    let place = stage.gang("team/other.job").map(|(_, gang)| gang.seats[0].node);
-    assert_eq!(place, stage.host.world.node_named("n2"));
+    fixture.show(failed("train-2"), false);
+    fixture.see(failed("train-2-again"));
+    assert_eq!(seats(&fixture, TRAIN), 3, "it may be recreated");
+    fixture.see(given_up(3, "2"));
+    assert_eq!(seats(&fixture, TRAIN), 2);
+    fixture.show(job("other", 1), false);
+    fixture.see(pod("other-0", of_job("other")));
+    let place = fixture.gang("team/other.job").map(|(_, gang)| gang.seats[0].node);
+    assert_eq!(place, fixture.host.world.node_named("n2"));
     // A member that fails otherwise keeps its seat, and the rest goes on.
-    stage.see(ended(on(indexed(member(1), 1), "n1"), "Failed"));
-    assert_eq!(seats(&stage, TRAIN), 2);
-    stage.see(indexed(pod("train-1-again", of_job("train")), 1));
-    assert_eq!(assigned_to(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
+    fixture.see(ended(on(indexed(member(1), 1), "n1"), "Failed"));
+    assert_eq!(seats(&fixture, TRAIN), 2);
+    fixture.see(indexed(pod("train-1-again", of_job("train")), 1));
+    assert_eq!(assigned_to(&fixture, TRAIN, "train-1-again").as_deref(), Some("n1"));
 }
 
 #[tokio::test]
@@ -141,20 +148,20 @@ async fn failed_index_of_an_owned_job_gives_up_its_seat() {
         pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"] = json!("w");
         on(pod, &format!("n{at}"))
     };
-    let mut stage = HostFixture::new();
-    stage.show(set, false);
-    stage.show(below(job("train", 2)), false);
+    let mut fixture = HostFixture::new();
+    fixture.show(set, false);
+    fixture.show(below(job("train", 2)), false);
     for at in 0..2 {
-        stage.show(node(&format!("n{at}")), false);
-        stage.show(of_set(at), false);
+        fixture.show(node(&format!("n{at}")), false);
+        fixture.show(of_set(at), false);
     }
-    stage.host.run_cycle();
+    fixture.host.run_cycle();
     let name = "team/set.jobset";
-    assert_eq!(seats(&stage, name), 2, "{:?}", stage.phase(name));
-    stage.see(ended(of_set(1), "Failed"));
-    assert_eq!(seats(&stage, name), 2);
-    stage.see(below(given_up(2, "0-1")));
-    assert_eq!(seats(&stage, name), 1, "only the failed index gives up its seat");
+    assert_eq!(seats(&fixture, name), 2, "{:?}", fixture.phase(name));
+    fixture.see(ended(of_set(1), "Failed"));
+    assert_eq!(seats(&fixture, name), 2);
+    fixture.see(below(given_up(2, "0-1")));
+    assert_eq!(seats(&fixture, name), 1, "only the failed index gives up its seat");
 }
 
 fn cordoned(mut node: Value) -> Value {
@@ -169,69 +176,73 @@ fn unready(mut node: Value) -> Value {
 
 #[tokio::test]
 async fn no_recreated_member_is_bound_to_a_drained_node() {
-    let mut stage = running(2);
-    stage.show(node("spare"), false);
-    stage.see(cordoned(node("n1")));
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "nothing is lost yet");
-    stage.see(leaving(on(member(1), "n1")));
-    stage.see_gone(on(member(1), "n1"));
+    let mut fixture = running(2);
+    fixture.show(node("spare"), false);
+    fixture.see(cordoned(node("n1")));
+    assert!(matches!(fixture.phase(TRAIN), Some(Phase::Running { .. })), "nothing is lost yet");
+    fixture.see(leaving(on(member(1), "n1")));
+    fixture.see_gone(on(member(1), "n1"));
     assert!(
-        matches!(stage.phase(TRAIN), Some(Phase::Running { .. })),
+        matches!(fixture.phase(TRAIN), Some(Phase::Running { .. })),
         "no member waits for its seat"
     );
-    stage.see(pod("train-1-again", of_job("train")));
-    assert_eq!(assigned_to(&stage, TRAIN, "train-1-again"), None);
-    assert_eq!(stage.phase(TRAIN), Some(&Phase::Stopping), "it starts over as a whole");
+    fixture.see(pod("train-1-again", of_job("train")));
+    assert_eq!(assigned_to(&fixture, TRAIN, "train-1-again"), None);
+    assert_eq!(fixture.phase(TRAIN), Some(&Phase::Stopping), "it starts over as a whole");
 }
 
 #[tokio::test]
 async fn gang_waits_for_a_not_ready_node_until_the_bind_timeout() {
-    let mut stage = running(2);
-    stage.see(unready(node("n1")));
-    stage.host.config.bind_timeout = Span::ZERO;
-    stage.host.run_cycle();
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "all members are bound");
-    stage.host.config.bind_timeout = Span::mins(5);
-    stage.see(ended(on(member(1), "n1"), "Failed"));
-    stage.see(pod("train-1-again", of_job("train")));
+    let mut fixture = running(2);
+    fixture.see(unready(node("n1")));
+    fixture.host.config.bind_timeout = Span::ZERO;
+    fixture.host.run_cycle();
+    assert!(matches!(fixture.phase(TRAIN), Some(Phase::Running { .. })), "all members are bound");
+    fixture.host.config.bind_timeout = Span::mins(5);
+    fixture.see(ended(on(member(1), "n1"), "Failed"));
+    fixture.see(pod("train-1-again", of_job("train")));
     assert_eq!(
-        assigned_to(&stage, TRAIN, "train-1-again"),
+        assigned_to(&fixture, TRAIN, "train-1-again"),
         None,
         "it was bound to a node that is not ready"
     );
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
-    stage.see(node("n1"));
-    assert_eq!(assigned_to(&stage, TRAIN, "train-1-again").as_deref(), Some("n1"));
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Running { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
+    fixture.see(node("n1"));
+    assert_eq!(assigned_to(&fixture, TRAIN, "train-1-again").as_deref(), Some("n1"));
 }
 
 #[tokio::test]
 async fn gang_whose_node_does_not_come_back_starts_over() {
-    let mut stage = running(2);
-    stage.show(unready(node("n1")), false);
-    stage.show(ended(on(member(1), "n1"), "Failed"), false);
-    stage.see(pod("train-1-again", of_job("train")));
-    stage.host.config.bind_timeout = Span::ZERO;
-    stage.host.run_cycle();
-    assert_eq!(stage.phase(TRAIN), Some(&Phase::Stopping));
+    let mut fixture = running(2);
+    fixture.show(unready(node("n1")), false);
+    fixture.show(ended(on(member(1), "n1"), "Failed"), false);
+    fixture.see(pod("train-1-again", of_job("train")));
+    fixture.host.config.bind_timeout = Span::ZERO;
+    fixture.host.run_cycle();
+    assert_eq!(fixture.phase(TRAIN), Some(&Phase::Stopping));
 }
 
 #[tokio::test]
 async fn admitted_gang_does_not_start_when_one_node_is_gone() {
-    let mut stage = HostFixture::new();
-    stage.show(job("train", 2), false);
+    let mut fixture = HostFixture::new();
+    fixture.show(job("train", 2), false);
     for at in 0..2 {
-        stage.show(node(&format!("n{at}")), false);
-        stage.show(member(at), false);
+        fixture.show(node(&format!("n{at}")), false);
+        fixture.show(member(at), false);
     }
-    stage.host.run_cycle();
-    stage.see(unready(node("n1")));
-    stage.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
+    fixture.host.run_cycle();
+    fixture.see(unready(node("n1")));
+    fixture.handle_outcome(Outcome::PlacementWritten(TRAIN.into()));
     assert!(
-        stage.host.gangs.get(TRAIN).expect("a gang").assigned_nodes.is_empty(),
+        fixture.host.gangs.get(TRAIN).expect("a gang").assigned_nodes.is_empty(),
         "one of two starts"
     );
-    stage.see(node("n1"));
-    assert_eq!(stage.host.gangs.get(TRAIN).expect("a gang").assigned_nodes.len(), 2);
+    fixture.see(node("n1"));
+    assert_eq!(fixture.host.gangs.get(TRAIN).expect("a gang").assigned_nodes.len(), 2);
 }
 
 /// The Gang that Muster creates for the Job, with a placement of two members.
@@ -248,42 +259,47 @@ fn record(phase: &str) -> Value {
 
 /// A Job of which one pod is bound and one is not, as a new leader finds it.
 fn found_in_part(phase: &str) -> HostFixture {
-    let mut stage = HostFixture::with(&Config { bind_timeout: Span::mins(5), ..Config::default() });
-    stage.show(job("train", 2), false);
+    let mut fixture =
+        HostFixture::with(&Config { bind_timeout: Span::mins(5), ..Config::default() });
+    fixture.show(job("train", 2), false);
     for at in 0..2 {
-        stage.show(node(&format!("n{at}")), false);
+        fixture.show(node(&format!("n{at}")), false);
     }
-    stage.show(record(phase), false);
-    stage.show(on(member(0), "n0"), false);
-    stage.host.run_cycle();
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "{:?}", stage.phase(TRAIN));
-    assert_eq!(seats(&stage, TRAIN), 2);
-    stage.host.config.bind_timeout = Span::ZERO;
-    stage.host.run_cycle();
-    stage
+    fixture.show(record(phase), false);
+    fixture.show(on(member(0), "n0"), false);
+    fixture.host.run_cycle();
+    assert!(
+        matches!(fixture.phase(TRAIN), Some(Phase::Running { .. })),
+        "{:?}",
+        fixture.phase(TRAIN)
+    );
+    assert_eq!(seats(&fixture, TRAIN), 2);
+    fixture.host.config.bind_timeout = Span::ZERO;
+    fixture.host.run_cycle();
+    fixture
 }
 
 #[tokio::test]
 async fn new_leader_does_not_wait_forever_for_half_a_gang() {
     assert_eq!(found_in_part("Admitted").phase(TRAIN), Some(&Phase::Stopping));
-    let stage = found_in_part("Running");
-    assert!(matches!(stage.phase(TRAIN), Some(Phase::Running { .. })), "it was fully bound once");
+    let fixture = found_in_part("Running");
+    assert!(matches!(fixture.phase(TRAIN), Some(Phase::Running { .. })), "it was fully bound once");
 }
 
 #[tokio::test]
 async fn new_leader_does_not_stop_a_gang_that_is_to_grow() {
-    let mut stage = HostFixture::new();
-    stage.show(job("train", 4), false);
+    let mut fixture = HostFixture::new();
+    fixture.show(job("train", 4), false);
     for at in 0..2 {
-        stage.show(node(&format!("n{at}")), false);
-        stage.show(on(member(at), &format!("n{at}")), false);
+        fixture.show(node(&format!("n{at}")), false);
+        fixture.show(on(member(at), &format!("n{at}")), false);
     }
-    stage.show(record("Running"), false);
+    fixture.show(record("Running"), false);
     for at in 2..4 {
-        stage.show(member(at), false);
+        fixture.show(member(at), false);
     }
-    stage.host.run_cycle();
-    let (_, gang) = stage.gang(TRAIN).expect("it runs");
+    fixture.host.run_cycle();
+    let (_, gang) = fixture.gang(TRAIN).expect("it runs");
     assert!(matches!(gang.phase, Phase::Running { .. }), "{:?}", gang.phase);
-    assert_eq!((gang.spec.roles[0].min, seats(&stage, TRAIN)), (2, 2));
+    assert_eq!((gang.spec.roles[0].min, seats(&fixture, TRAIN)), (2, 2));
 }

@@ -32,7 +32,7 @@ impl Daemon {
         let why = format!("it goes on with {to} members instead of {from}");
         match gang.record.run_policy.resize_signal {
             Some(signal) if can_resize_in_place(run, seats) => {
-                self.replace_some(&name, seats, signal)
+                self.replace_some(&name, seats, signal);
             }
             _ => self.start_over(&name, (from, to), &why),
         }
