@@ -99,7 +99,7 @@ fn pools() {
         ),
         (
             "  buyForGrowth: sometimes",
-            &["6:16: spec.buyForGrowth: must be true or false, not `sometimes`"],
+            &["6:17: spec.buyForGrowth: must be true or false, not `sometimes`"],
         ),
         ("  grow: true", &["6:3: spec.grow: unknown field"]),
         (

@@ -100,7 +100,7 @@ impl Host {
         present: &[Key],
         terminating: &[Key],
     ) -> Result<BuiltGang, String> {
-        self.has_its_features(record)?;
+        self.check_features(record)?;
         self.check_kinds_listed(record)?;
         self.check_name_allowed(record)?;
         self.check_owner_observed(record)?;

@@ -1,7 +1,7 @@
 //! Which fields of an object are kept.
 //!
-//! A mask is written as the paths of the fields that are read: `spec.template` keeps all of the template, lists are passed
-//! through, `*` stands for every name, `@pod` for a pod template, and `@none` keeps that a field is there and nothing of it.
+//! A mask is written as the paths of the fields that are read: `spec.template` keeps all of the template, a path goes through
+//! lists, `*` stands for every name, `@pod` for a pod template, and `@none` keeps that a field is present without its value.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::objects::metadata::FIELDS;
 pub(crate) enum Mask {
     /// All of it.
     Whole,
-    /// That it is there.
+    /// That it is present, without its value.
     Nothing,
     /// All of it, as JSON text: parsed when it is used.
     Text,
-    /// Annotations that are read.
+    /// The annotations that are read.
     Annotations,
-    /// All of it, beside the bound of the object: Muster itself has written it.
+    /// All of it, and not counted for the size limit of the object: Muster itself has written it.
     Uncounted,
     /// These of its fields.
     Fields(Fields),
@@ -33,14 +33,14 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// What is kept of a field; nothing at all when there is no mask.
+    /// The mask of a field; none if the field is dropped.
     pub(crate) fn of(&self, name: &str) -> Option<&Mask> {
         let named = self.named.get(name).or_else(|| self.named.get("*"));
         named.or_else(|| self.others.then_some(&Mask::Whole))
     }
 }
 
-/// Paths of a pod template, or of a pod, that are read.
+/// The paths of a pod template, or of a pod, that are read.
 const POD: &[&str] = &[
     "metadata.labels",
     "metadata.annotations.@annotations",
@@ -88,7 +88,7 @@ const POD: &[&str] = &[
 ];
 
 impl Mask {
-    /// Keeps the metadata that every object has, and what these paths name.
+    /// A mask of the metadata of every object, and of these paths.
     pub(crate) fn of(paths: &[&'static str]) -> Self {
         let mut fields = Fields::default();
         for name in FIELDS {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_below_one_that_is_kept_whole_leaves_the_others_whole() {
+    fn path_below_a_whole_field_leaves_its_other_fields_whole() {
         let mask = Mask::of(&["spec", "spec.roles", "spec.roles.template.@text"]);
         assert_eq!(at(&mask, "spec.queue"), Some(&Mask::Whole));
         assert_eq!(at(&mask, "spec.roles.min"), Some(&Mask::Whole));

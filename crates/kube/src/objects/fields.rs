@@ -1,7 +1,7 @@
-//! Which fields are read of each kind that is watched; everything else is dropped when an object is taken in.
+//! The fields that are read of each watched kind; all others are dropped when an object is decoded.
 //!
-//! Muster's own kinds are kept whole, since their schemas bound them, but for the pod templates of Gangs: those are kept as
-//! text, and parsed when pods are made of them.
+//! Muster's own kinds are kept whole, since their schemas bound them, except for the pod templates of Gangs: those are kept
+//! as text, and parsed when pods are created from them.
 
 use kube::api::DynamicObject;
 use muster_api::workloads::WorkloadKind;
@@ -16,11 +16,11 @@ pub(crate) fn mask_of(kind_role: KindRole) -> Mask {
     Mask::of(paths(kind_role))
 }
 
-/// What is kept of an object of a kind that is watched, and the memory that it is estimated to take: for those who measure
-/// it, or try what cannot be read.
+/// The kept part of an object of a watched kind, and its estimated memory: for measurements, and for tests of objects that
+/// cannot be decoded.
 ///
 /// # Errors
-/// With why the object would be left out.
+/// With why the object would be omitted.
 pub fn kept_of(
     api_version: &str,
     kind: &str,
@@ -41,8 +41,8 @@ pub fn kept_of(
 const OWN: &[&str] = &["spec.@uncounted", "status.@uncounted"];
 const GANG: &[&str] = &["spec", "spec.roles", "spec.roles.template.@text", "status.@uncounted"];
 
-/// Groups of all dialects: their words differ, and none means two things. A status is written as a whole, with what
-/// others have said in it.
+/// Groups of all dialects: their field names differ, and none has two meanings. The status is kept whole, since it is
+/// written as a whole, with the fields that other controllers wrote.
 const GROUP: &[&str] = &[
     "spec.minMember",
     "spec.minTaskMember",
@@ -244,7 +244,7 @@ mod tests {
         })
     }
 
-    /// Workloads of every kind, with everything in them that is read and some that is not.
+    /// Workloads of every kind, with all fields that are read and some that are not.
     fn workloads() -> Vec<(WorkloadKind, &'static str, &'static str, Value)> {
         let replicas = json!({"Master": {"replicas": 1, "template": template(), "restartPolicy": "OnFailure"},
             "Worker": {"replicas": 3, "template": template()}});
@@ -315,7 +315,7 @@ mod tests {
         ]
     }
 
-    /// An object as it is kept, the way its reader wants it.
+    /// The kept part of an object, as JSON.
     fn kept(kind_role: KindRole, object: &Value) -> Value {
         let taken = project(&object.to_string(), &mask_of(kind_role), 128 << 10);
         let taken = taken.expect("it can be read").object;
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn every_workload_means_the_same_when_only_its_fields_are_kept() {
+    fn workloads_of_all_kinds_lose_no_meaning_when_projected() {
         for (kind, version, name, spec) in workloads() {
             let status =
                 json!({"conditions": [{"type": "Complete", "status": "True", "message": "junk"}]});
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn every_group_means_the_same_when_only_its_fields_are_kept() {
+    fn groups_of_all_dialects_lose_no_meaning_when_projected() {
         let groups = [
             (
                 Dialect::Volcano,
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gang_is_kept_whole_and_its_template_as_text() {
+    fn gang_is_kept_whole_and_its_template_as_text() {
         let object = json!({"metadata": {"name": "a", "managedFields": [{}]}, "spec": {"queue": "q", "any": {"thing": 1},
             "roles": [{"name": "w", "min": 2, "template": template()}]}, "status": {"phase": "Waiting"}});
         let kept = kept(KindRole::Gang, &object);

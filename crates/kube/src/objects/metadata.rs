@@ -1,7 +1,7 @@
-//! Reads the metadata of an object and keeps the parts that are used.
+//! Decodes the metadata of an object and keeps the fields that are used.
 //!
-//! Managed fields repeat every field of an object, as deep as it goes, and annotations hold whatever a client likes: up to
-//! 256 KiB of it. Neither is parsed unless an annotation is one that Muster reads.
+//! Managed fields repeat every field of an object, and annotations hold up to 256 KiB of arbitrary text. Managed fields are
+//! skipped, and so are annotations that Muster does not read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference,
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// How the names of annotations begin that are read: Muster's own, those of the dialects, of volumes and of autoscalers.
-const READ: [&str; 18] = [
+/// The prefixes of annotations that are read: Muster's own, those of the dialects, of volumes and of autoscalers.
+const READ_PREFIXES: [&str; 18] = [
     "muster.sh/",
     "scheduling.k8s.io/",
     "scheduling.volcano.sh/",
@@ -34,10 +34,10 @@ const READ: [&str; 18] = [
 
 /// Whether an annotation is read.
 pub(crate) fn is_read(annotation: &str) -> bool {
-    READ.iter().any(|begin| annotation.starts_with(begin))
+    READ_PREFIXES.iter().any(|prefix| annotation.starts_with(prefix))
 }
 
-/// The fields of metadata that are read, annotations apart.
+/// The fields of metadata that are read. Of annotations only those that are read are kept.
 pub(crate) const FIELDS: [&str; 12] = [
     "name",
     "namespace",
@@ -70,7 +70,7 @@ struct Kept {
     annotations: Annotations,
 }
 
-/// Annotations that are read.
+/// The annotations that are read.
 #[derive(Default)]
 struct Annotations(Option<BTreeMap<String, String>>);
 
@@ -104,7 +104,7 @@ impl<'de> Visitor<'de> for AnnotationsVisitor {
     }
 }
 
-/// Reads metadata without what is not used.
+/// Decodes metadata without the fields that are not used.
 pub(crate) fn kept<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let kept = Kept::deserialize(deserializer)?;
     Ok(ObjectMeta {

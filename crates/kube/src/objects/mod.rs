@@ -1,15 +1,21 @@
-//! The parts of Kubernetes' objects that matter here, and nothing else: a cluster has tens of thousands of pods, and
-//! what is not read need not be kept.
+//! The parts of Kubernetes objects that Muster reads: a cluster has tens of thousands of pods, and fields that are not read
+//! are not kept.
+//!
+//! `pod`, `node` and `node_claim` are typed; every other kind is a dynamic object, projected by the mask of its `fields`.
+//! Nothing here is written back: patches are built where the write is decided.
+
+pub(crate) mod pod;
+pub(crate) mod pod_outline;
+
+pub(crate) mod node;
+pub(crate) mod node_claim;
+
+pub(crate) mod metadata;
+pub(crate) mod resource;
 
 pub(crate) mod field_mask;
 pub(crate) mod fields;
-pub(crate) mod metadata;
-pub(crate) mod node;
-pub(crate) mod node_claim;
-pub(crate) mod pod;
-pub(crate) mod pod_outline;
 pub(crate) mod projection;
-pub(crate) mod resource;
 
 pub use node::Node;
 pub use node_claim::NodeClaim;

@@ -1,4 +1,4 @@
-//! Nodes.
+//! Nodes: the fields that scheduling reads.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::objects::resource::{Condition, is_true, served};
 
-/// A node, as far as scheduling goes: without images, addresses and volumes.
+/// A node with the fields that scheduling reads: without images, addresses and volumes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Node {
     #[serde(deserialize_with = "super::metadata::kept")]
@@ -43,29 +43,29 @@ pub struct NodeStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// Taints that say that a node is not ready yet, or not any more; they come and go with it.
-const PASSING: [&str; 4] = [
+/// Taints that mark a node as not ready yet, or not ready any more; they are removed when it is ready.
+const NOT_READY_TAINTS: [&str; 4] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
     "node.cloudprovider.kubernetes.io/uninitialized",
     "karpenter.sh/unregistered",
 ];
-/// And those whose names begin so.
-const PASSING_PREFIX: &str = "readiness.k8s.io/";
+/// The prefix of further such taints.
+const NOT_READY_PREFIX: &str = "readiness.k8s.io/";
 
 impl Node {
-    /// Whether members could run on it now: it says so itself, and nothing on it says otherwise.
+    /// Whether members can run on the node now: it is Ready, schedulable, not being deleted and has no not-ready taint.
     pub fn is_ready(&self) -> bool {
         is_true(&self.status.conditions, "Ready")
             && !self.spec.unschedulable
             && self.metadata.deletion_timestamp.is_none()
-            && !self.spec.taints.iter().any(Taint::is_passing)
+            && !self.spec.taints.iter().any(Taint::is_not_ready)
     }
 }
 
 impl Taint {
-    /// Whether it says that the node is not ready.
-    pub fn is_passing(&self) -> bool {
-        PASSING.contains(&&*self.key) || self.key.starts_with(PASSING_PREFIX)
+    /// Whether the taint marks the node as not ready.
+    pub fn is_not_ready(&self) -> bool {
+        NOT_READY_TAINTS.contains(&&*self.key) || self.key.starts_with(NOT_READY_PREFIX)
     }
 }

@@ -1,4 +1,4 @@
-//! Karpenter's NodeClaims.
+//! Karpenter's NodeClaims: the fields that provisioning reads.
 
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::objects::resource::served;
 
-/// A request for one machine. Its spec never changes, and who wrote it knows it.
+/// A request for one machine. Its spec is immutable, and the Order has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NodeClaim {
     #[serde(deserialize_with = "super::metadata::kept")]
@@ -21,13 +21,13 @@ served!(NodeClaim, ClusterResourceScope, "karpenter.sh", "v1", "nodeclaims");
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeClaimStatus {
     pub node_name: Option<String>,
-    pub conditions: Vec<Step>,
+    pub conditions: Vec<ClaimCondition>,
 }
 
-/// How far a claim is: a condition, and since when it is so. Why is Karpenter's to say.
+/// A condition of a NodeClaim, with its transition time and without its reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Step {
+pub struct ClaimCondition {
     #[serde(rename = "type")]
     pub kind: String,
     pub status: String,
@@ -35,22 +35,22 @@ pub struct Step {
 }
 
 impl NodeClaim {
-    fn step(&self, kind: &str) -> Option<&Step> {
-        self.status.conditions.iter().find(|step| step.kind == kind && step.status == "True")
+    fn true_condition(&self, kind: &str) -> Option<&ClaimCondition> {
+        self.status.conditions.iter().find(|one| one.kind == kind && one.status == "True")
     }
     /// Whether the provider has started a machine.
     pub fn is_launched(&self) -> bool {
-        self.step("Launched").is_some()
+        self.true_condition("Launched").is_some()
     }
-    /// When the provider has started a machine, if it says so.
+    /// When the provider has started a machine, if the condition has a time.
     pub fn launched_at(&self) -> Option<&Time> {
-        self.step("Launched")?.last_transition_time.as_ref()
+        self.true_condition("Launched")?.last_transition_time.as_ref()
     }
     /// Whether its machine has joined the cluster.
     pub fn is_registered(&self) -> bool {
-        self.step("Registered").is_some()
+        self.true_condition("Registered").is_some()
     }
-    /// Whether it is on its way out.
+    /// Whether the claim is being deleted.
     pub fn is_terminating(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }

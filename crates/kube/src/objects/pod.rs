@@ -1,4 +1,4 @@
-//! Pods.
+//! Pods: the fields that scheduling reads, and Muster's marks on them.
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::objects::resource::{Condition, served};
 
-/// The gate by which pods of any scheduler are held until Muster has room for the whole gang.
+/// The scheduling gate that holds pods of any scheduler until the whole gang has seats.
 pub const GATE: &str = "muster.sh/gang";
-/// Written on a pod of another scheduler when its gate is lifted: the node that its seat is on.
+/// The annotation on a pod of another scheduler whose gate was removed: the node of its seat.
 pub const ASSIGNED_NODE: &str = "muster.sh/assigned-node";
-/// Written beside it when it was Muster that told the pod to go to one node only.
+/// The annotation beside it that marks the node selector for that node as added by Muster.
 pub const NODE_SELECTOR_ADDED: &str = "muster.sh/node-selector-added";
 
-/// The condition of a released pod that stands for itself: its message is the node. Tenants cannot write conditions.
+/// The condition of an ungated pod that proves its seat: the message is the node. Tenants cannot write conditions.
 pub const SEATED: &str = "muster.sh/Seated";
 
-/// What a pod is told that Muster sends away.
+/// The message of the condition `DisruptionTarget` on a pod that Muster evicts.
 pub const EVICTION_MESSAGE: &str = "Muster stops the whole gang";
 
-/// A pod, as far as scheduling goes.
+/// A pod with the fields that scheduling reads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pod {
     #[serde(deserialize_with = "super::metadata::kept")]
@@ -46,14 +46,14 @@ pub struct PodStatus {
     pub nominated_node_name: Option<String>,
     pub conditions: Vec<Condition>,
     pub start_time: Option<Time>,
-    /// Only while they are taken in: see [`Pod::count_allocated`].
+    /// Present only until the pod is cached: see [`Pod::count_allocated`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     container_statuses: Vec<ContainerStatus>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     init_container_statuses: Vec<ContainerStatus>,
 }
 
-/// What a container has been given.
+/// The resources that a container was allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ContainerStatus {
@@ -63,58 +63,58 @@ struct ContainerStatus {
 }
 
 impl Pod {
-    /// Where it was put.
+    /// The node that the pod is bound to.
     pub fn node(&self) -> Option<&str> {
         self.spec.node_name.as_deref().filter(|name| !name.is_empty())
     }
-    /// Whether it has run to its end and takes nothing any more.
+    /// Whether the pod is in a terminal phase and uses no resources any more.
     pub fn is_finished(&self) -> bool {
         matches!(&*self.status.phase, "Succeeded" | "Failed")
     }
     pub fn has_succeeded(&self) -> bool {
         self.status.phase == "Succeeded"
     }
-    /// Whether somebody has asked for its end.
+    /// Whether the pod is being deleted.
     pub fn is_terminating(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
-    /// Whether Muster is sending it away.
+    /// Whether Muster is evicting the pod.
     pub fn is_evicted_by_muster(&self) -> bool {
-        let told =
+        let is_eviction =
             |one: &Condition| one.kind == "DisruptionTarget" && one.message == EVICTION_MESSAGE;
-        self.status.conditions.iter().any(told)
+        self.status.conditions.iter().any(is_eviction)
     }
-    /// Whether it must not meet certain others, and so they must not meet it.
+    /// Whether the pod has required anti-affinity, which also restricts other pods.
     pub fn has_anti_affinity(&self) -> bool {
         let affinity = self.spec.affinity.as_ref();
-        let away = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
-        away.is_some_and(|away| !away.required.is_empty())
+        let anti_affinity = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+        anti_affinity.is_some_and(|anti_affinity| !anti_affinity.required.is_empty())
     }
-    /// Whether it waits for Muster to lift its gate.
+    /// Whether the pod has Muster's scheduling gate.
     pub fn has_gate(&self) -> bool {
         self.spec.scheduling_gates.iter().any(|gate| gate.name == GATE)
     }
-    /// Whether somebody else holds it back from being scheduled.
+    /// Whether the pod has a scheduling gate of another controller.
     pub fn has_foreign_gate(&self) -> bool {
         self.spec.scheduling_gates.iter().any(|gate| gate.name != GATE)
     }
-    /// The node it was let go to, for another scheduler to put it there.
+    /// The node of its seat, where another scheduler is to bind it.
     pub fn assigned_node(&self) -> Option<&str> {
         let seat = self.metadata.annotations.as_ref()?.get(ASSIGNED_NODE)?;
         Some(&**seat).filter(|seat| !seat.is_empty())
     }
-    /// Whether its status says that Muster has released it to this node.
+    /// Whether its condition proves that its seat is on this node.
     pub fn is_seated_on(&self, node: &str) -> bool {
-        let said =
+        let is_proof =
             |one: &Condition| one.kind == SEATED && one.status == "True" && one.message == node;
-        self.status.conditions.iter().any(said)
+        self.status.conditions.iter().any(is_proof)
     }
-    /// Whether an annotation says that the node selector is Muster's.
+    /// Whether an annotation says that Muster added the node selector.
     pub fn has_added_selector(&self) -> bool {
         self.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(NODE_SELECTOR_ADDED))
     }
-    /// What its containers were given and have not given back counts as asked for. Since Kubernetes 1.33 a pod may come to ask
-    /// for less while it runs, and has what it had until its kubelet has seen to it.
+    /// Raises the requests of containers to what they are still allocated. Since Kubernetes 1.33 a running pod may be
+    /// resized to lower requests, and keeps its allocation until the kubelet has shrunk it.
     pub fn count_allocated(&mut self) {
         let PodStatus { container_statuses, init_container_statuses, .. } = &mut self.status;
         let (main, init) = (take(container_statuses), take(init_container_statuses));
@@ -136,8 +136,8 @@ impl Pod {
         }
     }
 
-    /// Takes out what Muster itself told it when its gate was lifted. Members that are alike stay alike, although each
-    /// is told another node.
+    /// Removes the node selector that Muster added when it removed the gate. Equal members stay equal, although each is
+    /// assigned another node.
     pub fn remove_added_selector(&mut self) {
         if self.has_added_selector() {
             self.spec.node_selector.remove(HOSTNAME);
@@ -145,7 +145,7 @@ impl Pod {
     }
 }
 
-/// Whether one amount of a resource is more than another. What cannot be read is not.
+/// Whether one amount of a resource is more than another; false if either cannot be parsed.
 fn is_more(resource: &str, one: &Amount, other: &Amount) -> bool {
     let units = |amount: &Amount| base_units(resource, amount.0.parse::<Quantity>().ok()?);
     one != other && units(one).zip(units(other)).is_some_and(|(one, other)| one > other)

@@ -1,7 +1,7 @@
-//! The least that is kept of a pod: where it is, and what it takes there.
+//! The outline of a pod: its node and its requests.
 //!
-//! A pod on a node takes of that node however large its labels, its affinity or its list of containers are. If it were left
-//! out, others would be put where there is no room.
+//! A pod on a node uses its resources however large its labels, its affinity or its list of containers are. If it were
+//! omitted, other pods would be placed where there is no room.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use muster_core::resource::{base_units, display_amount};
 use crate::objects::pod::Pod;
 use crate::objects::pod::PodStatus;
 
-/// Resources that are kept by name, at most. A node has a handful; the ones of Kubernetes and GPUs come first.
-const NAMES: usize = 64;
-/// Owners that are kept, at most.
-const OWNERS: usize = 4;
+/// The most resource names that are kept. A node has a handful; those of Kubernetes and GPUs come first.
+const RESOURCES_MAX: usize = 64;
+/// The most owner references that are kept.
+const OWNERS_MAX: usize = 4;
 
 impl Pod {
-    /// The pod without its labels, marks and wishes, and with one container that asks for what all of them do.
+    /// The pod without labels, annotations and constraints, and with one container that requests what all of them do.
     pub(crate) fn requests_only(&self) -> Self {
         let metadata = ObjectMeta {
             name: self.metadata.name.clone(),
@@ -30,20 +30,24 @@ impl Pod {
             deletion_timestamp: self.metadata.deletion_timestamp.clone(),
             owner_references: self.metadata.owner_references.as_ref().map(|owners| {
                 let counts = owners.iter().filter(|owner| owner.kind.len() < 64);
-                counts.take(OWNERS).cloned().collect()
+                counts.take(OWNERS_MAX).cloned().collect()
             }),
             ..ObjectMeta::default()
         };
-        let few =
-            |resources: &Resources| resources.requests.len() + resources.limits.len() <= NAMES;
+        let few = |resources: &Resources| {
+            resources.requests.len() + resources.limits.len() <= RESOURCES_MAX
+        };
         let spec = PodSpec {
             containers: vec![Container {
                 name: "all".to_owned(),
-                resources: Resources { requests: together(&self.spec), ..Resources::default() },
+                resources: Resources {
+                    requests: total_requests(&self.spec),
+                    ..Resources::default()
+                },
                 ..Container::default()
             }],
             resources: self.spec.resources.clone().filter(few),
-            overhead: self.spec.overhead.iter().take(NAMES).map(cloned).collect(),
+            overhead: self.spec.overhead.iter().take(RESOURCES_MAX).map(cloned).collect(),
             node_name: self.spec.node_name.clone(),
             scheduler_name: self.spec.scheduler_name.clone(),
             priority: self.spec.priority,
@@ -60,27 +64,27 @@ fn cloned((name, amount): (&String, &Amount)) -> (String, Amount) {
     (name.clone(), amount.clone())
 }
 
-/// What the containers of a pod ask for together: the sum of those that run side by side, or the most that one asks for
-/// that runs before them. What cannot be read is asked for by nobody.
-fn together(spec: &PodSpec) -> BTreeMap<String, Amount> {
+/// The requests of all containers of a pod together: the sum of those that run side by side, or the largest request of an
+/// init container that runs before them. Amounts that cannot be parsed do not count.
+fn total_requests(spec: &PodSpec) -> BTreeMap<String, Amount> {
     let mut sums: BTreeMap<(bool, &str), u64> = BTreeMap::new();
-    let (beside, before): (Vec<&Container>, Vec<&Container>) =
+    let (sidecars, init): (Vec<&Container>, Vec<&Container>) =
         spec.init_containers.iter().partition(|one| one.is_sidecar());
-    for container in spec.containers.iter().chain(beside) {
-        for (name, units) in asked(container) {
+    for container in spec.containers.iter().chain(sidecars) {
+        for (name, units) in requests_of(container) {
             let sum =
                 sums.entry((name.contains('/') && !name.ends_with("/gpu"), name)).or_default();
             *sum = sum.saturating_add(units);
         }
     }
-    for container in before {
-        for (name, units) in asked(container) {
+    for container in init {
+        for (name, units) in requests_of(container) {
             let sum =
                 sums.entry((name.contains('/') && !name.ends_with("/gpu"), name)).or_default();
             *sum = (*sum).max(units);
         }
     }
-    let first = sums.into_iter().take(NAMES);
+    let first = sums.into_iter().take(RESOURCES_MAX);
     first
         .map(|((_, name), units)| {
             (name.to_owned(), Amount(display_amount(name, units).to_string()))
@@ -88,7 +92,7 @@ fn together(spec: &PodSpec) -> BTreeMap<String, Amount> {
         .collect()
 }
 
-fn asked(container: &Container) -> impl Iterator<Item = (&str, u64)> {
+fn requests_of(container: &Container) -> impl Iterator<Item = (&str, u64)> {
     let Resources { requests, limits } = &container.resources;
     let only_limited = limits.iter().filter(|(name, _)| !requests.contains_key(*name));
     requests.iter().chain(only_limited).filter_map(|(name, amount)| {
@@ -104,7 +108,7 @@ mod tests {
     use crate::objects::pod_outline::*;
 
     #[test]
-    fn an_outline_takes_what_the_pod_takes() {
+    fn outline_requests_the_same_as_the_pod() {
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": "a", "namespace": "n", "uid": "u", "labels": {"app": "x"}},
             "spec": {

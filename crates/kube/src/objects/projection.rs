@@ -1,7 +1,7 @@
-//! Reads one object through a mask, within bounds.
+//! Decodes one object through a field mask, within bounds.
 //!
-//! What the mask leaves out is skipped without recursion and without allocating, however deep or large it is. What is kept
-//! is bounded in bytes, in values and in depth, so that no object costs more than its share and none ends the reading of
+//! Fields that the mask drops are skipped without recursion and without allocation, however deep or large they are. Kept
+//! fields are bounded in bytes, values and depth, so that no object exceeds its share of memory or breaks the decoding of
 //! others.
 
 use std::cell::{Cell, RefCell};
@@ -17,22 +17,22 @@ use serde_json::{Map, Number, Value};
 use crate::objects::field_mask::Mask;
 use crate::objects::metadata::is_read;
 
-/// Levels of JSON that are kept, at most. The deepest field that Kubernetes defines is some twenty levels down.
-pub(crate) const DEPTH: usize = 64;
-/// Values that are kept of one object, at most: a mapping with one entry takes some 600 bytes of memory for 8 of JSON.
-const VALUES: usize = 8_192;
-/// What the status of an object of Muster's own may take: as much as an API server stores.
-const STATUS: usize = 4 << 20;
+/// The deepest nesting of JSON that is kept. The deepest field that Kubernetes defines is some twenty levels down.
+pub(crate) const DEPTH_MAX: usize = 64;
+/// The most values of one object: a mapping with one entry takes some 600 bytes of memory for 8 of JSON.
+const VALUES_MAX: usize = 8_192;
+/// The largest status of an object of Muster's own: as much as an API server stores.
+const STATUS_MAX: usize = 4 << 20;
 
-/// What was kept of an object.
+/// The kept part of an object.
 #[derive(Debug)]
 pub(crate) struct Decoded<K> {
     pub(crate) object: K,
-    /// Bytes of memory, as estimated, without what Muster itself has written.
+    /// The estimated memory in bytes, without fields that Muster itself has written.
     pub(crate) cost: usize,
 }
 
-/// Keeps of an object what a mask names.
+/// Decodes the fields of an object that a mask names.
 ///
 /// # Errors
 /// With the field and what is wrong with it.
@@ -44,7 +44,7 @@ pub(crate) fn project(
     let meter = Meter { bound: bytes, ..Meter::default() };
     let mut reader = serde_json::Deserializer::from_str(json);
     let seed = Seed { mask, meter: &meter, depth: 0 };
-    let read = seed.deserialize(&mut reader).map_err(|error| meter.blame(&error))?;
+    let read = seed.deserialize(&mut reader).map_err(|error| meter.explain(&error))?;
     let Value::Object(mut fields) = read else { return Err("must be an object".to_owned()) };
     let metadata = fields.remove("metadata").unwrap_or_else(|| Value::Object(Map::new()));
     let metadata = serde_json::from_value(metadata);
@@ -60,7 +60,7 @@ pub(crate) fn project(
     Ok(Decoded { object, cost: meter.heap.get() })
 }
 
-/// What has been kept so far.
+/// Counts what has been kept so far.
 #[derive(Default)]
 struct Meter {
     bound: usize,
@@ -69,18 +69,18 @@ struct Meter {
     heap: Cell<usize>,
     is_uncounted: Cell<bool>,
     uncounted: Cell<usize>,
-    wrong: RefCell<Option<String>>,
-    /// Where something is wrong, the innermost first.
+    refusal: RefCell<Option<String>>,
+    /// The path of the refused field, the innermost name first.
     path: RefCell<Vec<String>>,
 }
 
 impl Meter {
-    /// One more value with so many bytes of text, that takes so much memory besides.
+    /// Counts one more value with this many bytes of text, and this many bytes of memory besides.
     fn add<E: Error>(&self, text: usize, more: usize) -> Result<(), E> {
         if self.is_uncounted.get() {
             self.uncounted.set(self.uncounted.get() + text + 4);
-            return match self.uncounted.get() > STATUS {
-                true => self.refuse(format!("is larger than {STATUS} bytes")),
+            return match self.uncounted.get() > STATUS_MAX {
+                true => self.refuse(format!("is larger than {STATUS_MAX} bytes")),
                 false => Ok(()),
             };
         }
@@ -93,24 +93,26 @@ impl Meter {
                 "the fields that are read are larger than {bound} bytes, which is the most that is kept of one object"
             ));
         }
-        match self.values.get() > VALUES {
-            true => self.refuse(format!("the fields that are read hold more than {VALUES} values")),
+        match self.values.get() > VALUES_MAX {
+            true => {
+                self.refuse(format!("the fields that are read hold more than {VALUES_MAX} values"))
+            }
             false => Ok(()),
         }
     }
 
     fn refuse<T, E: Error>(&self, why: String) -> Result<T, E> {
-        self.wrong.borrow_mut().get_or_insert(why);
+        self.refusal.borrow_mut().get_or_insert(why);
         Err(E::custom("refused"))
     }
 
-    /// What is wrong and where. Values are not repeated: they may be secrets.
-    fn blame(&self, error: &serde_json::Error) -> String {
+    /// The path of the refused field and the reason. Values are not repeated: they may be secrets.
+    fn explain(&self, error: &serde_json::Error) -> String {
         let path: Vec<String> = self.path.borrow_mut().drain(..).rev().collect();
         let (line, column) = (error.line(), error.column());
-        let wrong = self.wrong.borrow_mut().take();
-        let wrong = wrong.unwrap_or_else(|| format!("cannot be read at {line}:{column}"));
-        format!("{}: {wrong}", path.join("."))
+        let refusal = self.refusal.borrow_mut().take();
+        let refusal = refusal.unwrap_or_else(|| format!("cannot be read at {line}:{column}"));
+        format!("{}: {refusal}", path.join("."))
     }
 }
 
@@ -132,8 +134,8 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
             }
             Mask::Text => {
                 let raw = <&RawValue>::deserialize(deserializer)?;
-                if is_deeper(raw.get(), DEPTH) {
-                    return self.meter.refuse(format!("is nested deeper than {DEPTH} levels"));
+                if is_deeper(raw.get(), DEPTH_MAX) {
+                    return self.meter.refuse(format!("is nested deeper than {DEPTH_MAX} levels"));
                 }
                 self.meter.add(raw.get().len(), STRING)?;
                 Ok(Value::String(raw.get().to_owned()))
@@ -151,10 +153,10 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
-/// Memory of a value besides its text: an allocation, and its place in a list.
+/// The memory of a value besides its text: an allocation, and its entry in a list.
 const STRING: usize = 48;
 const SCALAR: usize = 32;
-/// A node of the tree that a mapping is holds eleven entries; half of them are used at least.
+/// The memory of a B-tree node of a mapping: it holds eleven entries, of which at least half are used.
 const NODE: usize = 648;
 const PER_NODE: usize = 6;
 
@@ -231,13 +233,13 @@ impl<'de> Visitor<'de> for Seed<'_> {
 impl Seed<'_> {
     fn deeper<E: Error>(&self) -> Result<usize, E> {
         self.meter.add(2, SCALAR)?;
-        match self.depth >= DEPTH {
-            true => self.meter.refuse(format!("is nested deeper than {DEPTH} levels")),
+        match self.depth >= DEPTH_MAX {
+            true => self.meter.refuse(format!("is nested deeper than {DEPTH_MAX} levels")),
             false => Ok(self.depth + 1),
         }
     }
 
-    /// Remembers where it was that something is wrong; the ends of a path say enough.
+    /// Adds a name to the path of the refused field; of a deep path only the ends are kept.
     fn below<E: de::Error>(&self, name: String, error: E) -> E {
         let mut path = self.meter.path.borrow_mut();
         if path.len() < 2 || self.depth < 6 {
@@ -247,13 +249,13 @@ impl Seed<'_> {
     }
 }
 
-/// Names that a tenant has made up may be long, and are shown to people.
+/// Shortens a field name, which a tenant may have chosen, for messages.
 fn shortened(name: String) -> String {
     let clean: String = name.chars().filter(|one| !one.is_control()).take(64).collect();
     if clean.len() == name.len() { name } else { clean + "…" }
 }
 
-/// Whether JSON is nested deeper than so many levels. It is known to be well-formed.
+/// Whether well-formed JSON is nested deeper than this many levels.
 fn is_deeper(json: &str, than: usize) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in json.bytes() {
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_may_be_of_any_depth_and_size() {
+    fn dropped_fields_may_be_of_any_depth_and_size() {
         let json = format!(
             r#"{{"metadata":{{"name":"a","junk":{0}}},"junk":{0},"spec":{{}}}}"#,
             deep(9_000)
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_bounded_and_the_field_is_named() {
+    fn kept_fields_are_bounded_and_the_error_names_the_field() {
         let refusal = |spec: &str| {
             let json = format!(r#"{{"metadata":{{"name":"a"}},"spec":{spec}}}"#);
             project(&json, &gang(), BYTES).expect_err("refused")
@@ -317,14 +319,14 @@ mod tests {
         assert!(why.starts_with("spec.a.a.a.a") && why.contains("deeper than 64"), "{why}");
         let why = refusal(&format!(r#"{{"roles":[{{"template":"{}"}}]}}"#, "x".repeat(BYTES)));
         assert!(why.contains("larger than 131072 bytes") && why.contains("template"), "{why}");
-        let why = refusal(&format!("[{}1]", "{},".repeat(VALUES)));
+        let why = refusal(&format!("[{}1]", "{},".repeat(VALUES_MAX)));
         assert!(why.contains("more than 8192 values"), "{why}");
         let why = refusal(r#"{"secret":1e999}"#);
         assert!(why.starts_with("spec.secret: cannot be read at"), "{why}");
     }
 
     #[test]
-    fn what_muster_itself_has_written_is_not_counted() {
+    fn fields_that_muster_wrote_are_not_counted() {
         let status = "x".repeat(2 * BYTES);
         let json = format!(
             r#"{{"metadata":{{"name":"a"}},"spec":{{}},"status":{{"message":"{status}"}}}}"#
@@ -335,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_values_are_kept_as_they_are() {
+    fn unusual_values_are_kept_unchanged() {
         let json = r#"{"metadata":{"name":"a"},"spec":{"size":null,"size":[1,-2,3.5,true,"\u0000"],"more":7}}"#;
         let decoded =
             project(json, &Mask::of(&["spec.size.below"]), BYTES).expect("it can be read");

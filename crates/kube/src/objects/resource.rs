@@ -1,4 +1,4 @@
-//! Conditions, and where a kind is served.
+//! Conditions, and the API resource of typed kinds.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,12 +13,12 @@ pub struct Condition {
     pub message: String,
 }
 
-/// Whether one of these says `True` of something.
+/// Whether the condition of this type is `True`.
 pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
     conditions.iter().any(|condition| condition.kind == kind && condition.status == "True")
 }
 
-/// Says where a kind is served, for those that the server always has or that have one version only.
+/// Implements `kube::Resource` for kinds that are served in one version only.
 macro_rules! served {
     ($kind:ident, $scope:ty, $group:literal, $version:literal, $plural:literal) => {
         impl kube::Resource for $kind {

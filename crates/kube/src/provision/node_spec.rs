@@ -197,7 +197,7 @@ fn gpu_kind(resource: Arc<str>, labels: &Labels) -> GpuKind {
 /// The taints that members have to tolerate. Those that come and go with readiness count as not ready instead.
 pub(crate) fn taints(node: &Node) -> Vec<Taint> {
     let mut taints = Vec::new();
-    for taint in node.spec.taints.iter().filter(|taint| !taint.is_passing()) {
+    for taint in node.spec.taints.iter().filter(|taint| !taint.is_not_ready()) {
         let effect = match &*taint.effect {
             "PreferNoSchedule" => Effect::PreferNoSchedule,
             "NoExecute" => Effect::NoExecute,

@@ -60,7 +60,7 @@ impl Host {
                     "nodes cannot be stopped on Kubernetes: `warm.stopped` and `startTime` are ignored"
                 );
             }
-            let disabled = self.pool_is_off(&manifest.provider);
+            let disabled = self.why_provider_is_off(&manifest.provider);
             if disabled.is_some() {
                 // Its nodes are counted, used while they exist, and not replaced.
                 manifest.spec.offerings.clear();

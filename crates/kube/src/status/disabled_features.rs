@@ -13,9 +13,9 @@ impl Host {
     ///
     /// # Errors
     /// With the feature that is off.
-    pub(crate) fn has_its_features(&self, group: &GangRecord) -> Result<(), String> {
+    pub(crate) fn check_features(&self, record: &GangRecord) -> Result<(), String> {
         let disabled = &self.config.disabled;
-        let pods = || group.pods.iter().filter_map(|key| self.cache.pods.get(key));
+        let pods = || record.pods.iter().filter_map(|key| self.cache.pods.get(key));
         if *disabled == Default::default() || pods().any(|pod| pod.node().is_some()) {
             return Ok(());
         }
@@ -23,37 +23,37 @@ impl Host {
             (
                 Feature::Templates,
                 "its members are not created",
-                self.template_gang(group).is_some(),
+                self.template_gang(record).is_some(),
             ),
             (
                 Feature::Gates,
-                "the gate muster.sh/gang is not lifted",
+                "the gate muster.sh/gang is not removed",
                 pods().any(|pod| pod.has_gate()),
             ),
-            (Feature::SuspendedJobs, "its Job is not unsuspended", self.awaits_unsuspend(group)),
+            (Feature::SuspendedJobs, "its Job is not unsuspended", self.awaits_unsuspend(record)),
         ];
         let off = needs
             .into_iter()
             .find_map(|(feature, what, needed)| disabled.why(feature, what).filter(|_| needed));
         let volumes = || {
-            let claim = pods().find_map(|pod| self.claim_without_volume(group, pod))?;
+            let claim = pods().find_map(|pod| self.claim_without_volume(record, pod))?;
             disabled.why(Feature::Volumes, &format!("no volume is chosen for claim {claim}"))
         };
         off.or_else(volumes).map_or(Ok(()), Err)
     }
 
-    fn claim_without_volume(&self, group: &GangRecord, pod: &Pod) -> Option<String> {
+    fn claim_without_volume(&self, record: &GangRecord, pod: &Pod) -> Option<String> {
         self.config.disabled.has(Feature::Volumes).then_some(())?;
-        self.claim_waiting_for_first_consumer(&group.source.gang_name(), pod)
+        self.claim_waiting_for_first_consumer(&record.source.gang_name(), pod)
     }
 
     /// Why no nodes of a pool are requested, if the feature of its provider is off.
-    pub(crate) fn pool_is_off(&self, provider: &Provider) -> Option<String> {
+    pub(crate) fn why_provider_is_off(&self, provider: &Provider) -> Option<String> {
         let feature = match provider {
             Provider::Karpenter(_) => Feature::Karpenter,
             Provider::ProvisioningRequest(_) => Feature::Autoscaler,
             Provider::Simulated(_) | Provider::Local => return None,
         };
-        self.config.disabled.why(feature, "no nodes are asked for")
+        self.config.disabled.why(feature, "no nodes are requested")
     }
 }

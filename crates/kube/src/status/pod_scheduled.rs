@@ -77,9 +77,9 @@ impl Host {
         reason: &'static str,
         message: &str,
     ) {
-        let Some(group) = self.gangs.get(name) else { return };
+        let Some(record) = self.gangs.get(name) else { return };
         let mut writes = Vec::new();
-        for key in self.pods_by_state(group).unbound {
+        for key in self.pods_by_state(record).unbound {
             // Other controllers ignore a gated pod, and expect the reason `SchedulingGated` on it.
             let gated = self.cache.pods.get(&key).is_some_and(|pod| pod.has_gate());
             let reason = if gated { "SchedulingGated" } else { reason };

@@ -20,13 +20,13 @@ fn why_blocked(feature: Feature, object: &Value, gang: &str) -> String {
     let mut fixture = HostFixture::new();
     fixture.show(node("n0"), false);
     fixture.see(object.clone());
-    let on = fixture.host.gangs.get(gang).and_then(|group| group.blocked.clone());
+    let on = fixture.host.gangs.get(gang).and_then(|record| record.blocked.clone());
     assert!(on.is_none_or(|(why, _)| !why.contains("off")), "it is on");
     let mut fixture = without(feature);
     fixture.see(object.clone());
-    let group = fixture.host.gangs.get(gang).expect("it is known");
+    let record = fixture.host.gangs.get(gang).expect("a record");
     assert!(fixture.phase(gang).is_none(), "it is not planned");
-    group.blocked.clone().expect("it is told").0
+    record.blocked.clone().expect("a reason").0
 }
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn gang_that_needs_a_disabled_feature_names_it() {
     let why = why_blocked(Feature::Gates, &gated, "team/gated.pod");
     assert_eq!(
         why,
-        "the gate muster.sh/gang is not lifted: the feature `gates` is off in this cluster"
+        "the gate muster.sh/gang is not removed: the feature `gates` is off in this cluster"
     );
     let mut held = job("held", 2);
     held["spec"]["suspend"] = json!(true);
@@ -58,9 +58,8 @@ async fn pool_with_a_disabled_provider_is_rejected_and_buys_nothing() {
     fixture.show(pool(), false);
     fixture.show(single_pod("first"), false);
     fixture.see(single_pod("second"));
-    let why =
-        fixture.host.rejected_objects.get(&(KindRole::Pool, "gpu".into())).expect("it is told");
-    assert_eq!(why, "no nodes are asked for: the feature `karpenter` is off in this cluster");
+    let why = fixture.host.rejected_objects.get(&(KindRole::Pool, "gpu".into())).expect("a reason");
+    assert_eq!(why, "no nodes are requested: the feature `karpenter` is off in this cluster");
     assert!(fixture.claims().is_empty());
     // With the feature on, a node is bought for the pod that has none.
     let mut fixture = HostFixture::new();

@@ -128,8 +128,8 @@ async fn gang_that_wants_no_nodes_bought_is_not_unschedulable() {
     member["metadata"]["labels"] = json!({"muster.sh/role": "worker"});
     fixture.show(gang.clone(), false);
     fixture.see(member.clone());
-    let group = fixture.host.gangs.get("team/one").map(|group| group.blocked.clone());
-    assert_eq!(fixture.pod_reason("team/one"), Some("WaitingForTurn"), "{group:?}");
+    let record = fixture.host.gangs.get("team/one").map(|record| record.blocked.clone());
+    assert_eq!(fixture.pod_reason("team/one"), Some("WaitingForTurn"), "{record:?}");
     gang["spec"]["provisioning"]["mode"] = json!("Reactive");
     fixture.see(gang);
     assert_eq!(fixture.pod_reason("team/one"), Some("Unschedulable"));
@@ -140,10 +140,10 @@ async fn gang_waits_for_a_queue_that_does_not_exist() {
     let mut fixture = HostFixture::new();
     fixture.show(node("n"), false);
     fixture.see(in_queue(single_pod("one"), "team"));
-    let group = fixture.host.gangs.get(QUEUED).expect("a group");
-    let (why, _) = group.blocked.clone().expect("it is said");
+    let record = fixture.host.gangs.get(QUEUED).expect("a record");
+    let (why, _) = record.blocked.clone().expect("a reason");
     assert_eq!(why, "queue `team` does not exist");
-    assert!(group.world_refusal.is_some());
+    assert!(record.world_refusal.is_some());
     fixture.see(queue("team", json!({})));
     assert!(
         matches!(fixture.phase(QUEUED), Some(Phase::Admitted { .. })),
@@ -169,7 +169,7 @@ async fn gang_in_a_deleted_queue_waits_until_it_is_recreated() {
         "{:?}",
         fixture.phase(QUEUED)
     );
-    assert!(fixture.phase("team/two").is_some(), "it is taken in as well");
+    assert!(fixture.phase("team/two").is_some(), "it is submitted as well");
 }
 
 #[tokio::test]
@@ -206,25 +206,25 @@ async fn invalid_object_is_reported_and_blocks_no_gang() {
     bad["spec"]["schedules"] =
         json!([{"cron": "now and then", "timezone": "UTC", "duration": "1h", "nodes": 1}]);
     fixture.show(bad.clone(), false);
-    let orphan = queue("orphan", json!({"parent": "nobody"}));
+    let orphan = queue("orphan", json!({"parent": "missing"}));
     fixture.show(orphan.clone(), false);
     let greedy = json!({"guaranteed": {"nvidia.com/gpu": 8}, "limit": {"nvidia.com/gpu": 4}});
     fixture.show(queue("greedy", greedy), false);
     fixture.show(pool(), false);
     fixture.see(single_pod("one"));
     assert!(matches!(fixture.phase(ONE), Some(Phase::Assembling(_))), "{:?}", fixture.phase(ONE));
-    let why = fixture.why_rejected(KindRole::Pool, "bad").expect("it is said").to_owned();
+    let why = fixture.why_rejected(KindRole::Pool, "bad").expect("a reason").to_owned();
     assert!(why.contains("cron"), "{why}");
-    let why = fixture.why_rejected(KindRole::Queue, "orphan").expect("it is said");
-    assert_eq!(why, "queue `nobody` does not exist");
-    let why = fixture.why_rejected(KindRole::Queue, "greedy").expect("it is said").to_owned();
+    let why = fixture.why_rejected(KindRole::Queue, "orphan").expect("a reason");
+    assert_eq!(why, "queue `missing` does not exist");
+    let why = fixture.why_rejected(KindRole::Queue, "greedy").expect("a reason").to_owned();
     assert!(why.contains("guaranteed") || why.contains("limit"), "{why}");
     assert_eq!(fixture.why_rejected(KindRole::Pool, "gpu"), None);
     // The report ends as soon as the object is valid, or deleted.
     bad["spec"]["schedules"] = json!([]);
     fixture.see(bad);
     assert_eq!(fixture.why_rejected(KindRole::Pool, "bad"), None);
-    fixture.see(queue("nobody", json!({})));
+    fixture.see(queue("missing", json!({})));
     assert_eq!(fixture.why_rejected(KindRole::Queue, "orphan"), None);
     fixture.see_gone(queue("greedy", json!({})));
     assert_eq!(fixture.why_rejected(KindRole::Queue, "greedy"), None);

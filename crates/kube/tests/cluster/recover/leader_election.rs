@@ -105,7 +105,7 @@ async fn two_processes_with_one_name_never_both_lead() {
     assert_schedules(&cluster, "one").await;
     // Three times as long as a lease lasts.
     tokio::time::sleep(Duration::from_secs(9)).await;
-    let leads = |one: &Controller| one.log().contains("this replica acts now");
+    let leads = |one: &Controller| one.log().contains("this replica leads now");
     assert_eq!(both.iter().filter(|one| leads(one)).count(), 1);
     both.sort_by_key(|one| !leads(one));
     let [leader, other] = both;

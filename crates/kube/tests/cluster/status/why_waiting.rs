@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
-use muster_kube::why::{CannotSay, why};
+use muster_kube::why::{WhyError, why};
 use muster_testkit::cluster::{Cluster, Role};
 
 use crate::fixture::clusters::kwok_cluster;
@@ -83,6 +83,6 @@ async fn waiting_gang_reports_why_it_waits_and_its_position() {
         })
         .await;
     let unknown = why(cluster.client(Role::Observer).await, "default", "nobody").await;
-    let Err(CannotSay::Unknown { others, .. }) = unknown else { panic!("{unknown:?}") };
+    let Err(WhyError::Unknown { others, .. }) = unknown else { panic!("{unknown:?}") };
     assert!(others.iter().any(|name| name.starts_with("late")), "{others:?}");
 }
