@@ -76,7 +76,7 @@ impl Host {
             self.record_omission(which, &left);
         }
         touched.others.iter().for_each(|(of, moved)| {
-            self.omitted_objects.forget(ObjectKind::Other(*of), &moved.key)
+            self.omitted_objects.forget(ObjectKind::Other(*of), &moved.key);
         });
         touched
             .pods

@@ -156,7 +156,7 @@ impl Host {
             unplanned: BTreeSet::new(),
             requeued: BTreeSet::new(),
             events: EventRecorder::new(writer.client.clone(), identity),
-            writer: writer,
+            writer,
             ordered_writes: OrderedWrites::default(),
             supply_status: SupplyStatus::default(),
             idle_nodes: IdleNodes::default(),

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     } else {
         let timeline = timeline.clone();
         sim.watch(Box::new(move |now, world, fact| {
-            timeline.borrow_mut().on_fact(now, world, fact)
+            timeline.borrow_mut().on_fact(now, world, fact);
         }));
     }
     let interrupted = interrupts()?;

@@ -148,7 +148,7 @@ impl Host {
         for (role, places) in assembled.roles.iter().enumerate() {
             let first = places.first().and_then(|at| pod_constraints.get(&members[*at].key));
             first.into_iter().for_each(|constraints| {
-                constraints.apply_preferences_to(&mut assembled.spec.roles[role])
+                constraints.apply_preferences_to(&mut assembled.spec.roles[role]);
             });
             for (rank, at) in places.iter().enumerate() {
                 pod_roles.insert(members[*at].key.clone(), role as u16);

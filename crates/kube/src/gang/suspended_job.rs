@@ -203,7 +203,7 @@ impl Host {
         let (recorded, runs) = (record.placement_written, record.job_seen_running);
         match is_job_suspended(&job) {
             false => {
-                self.gangs.get_mut(name).expect("the gang has a record").job_seen_running = true
+                self.gangs.get_mut(name).expect("the gang has a record").job_seen_running = true;
             }
             true if runs => {
                 tracing::info!(gang = &**name, "its Job was suspended");

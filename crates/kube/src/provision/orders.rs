@@ -213,7 +213,7 @@ impl Host {
         let pending = self.pending_claims.cancel(id);
         let (writer, outcomes) = (self.writer.clone(), self.outcomes.clone());
         tokio::spawn(async move {
-            node_claim_create::delete_node_claim(&writer, &outcomes, id, &pending).await
+            node_claim_create::delete_node_claim(&writer, &outcomes, id, &pending).await;
         });
     }
 }

@@ -53,7 +53,7 @@ impl Host {
             match delete_if_own(&writer, &objects, split_key(&gang).1).await {
                 Ok(true) => tracing::debug!(gang = &*gang, "its object was removed"),
                 Ok(false) => {
-                    tracing::debug!(gang = &*gang, "its object was written by a user, and stays")
+                    tracing::debug!(gang = &*gang, "its object was written by a user, and stays");
                 }
                 Err(ApiError::NotFound | ApiError::NotLeader) => {}
                 Err(error) => tracing::warn!(gang = &*gang, %error, "its object was not removed"),

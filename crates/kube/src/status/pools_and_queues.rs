@@ -102,7 +102,6 @@ impl Host {
             total: Some(count(total)),
             progress: Some(format!("{ready}/{total}")),
             leaving: Some(count(order.after.len())),
-            ..OrderStatus::default()
         };
         (order_name(order.spec.id), serde_json::to_value(status).unwrap_or_default())
     }

@@ -123,13 +123,13 @@ pub(crate) fn require_volumes(
                 }
             }
             ClaimState::WaitForFirstConsumer(class) => {
-                require_provisionable(&name, claim, class, lister, resolved)
+                require_provisionable(&name, claim, class, lister, resolved);
             }
             ClaimState::Pending if text(&claim.data, "/status/phase") == Some("Lost") => {
                 resolved.wait_because(format!("volume claim {name} has lost its volume"));
             }
             ClaimState::Pending => {
-                resolved.wait_because(format!("volume claim {name} is not bound yet"))
+                resolved.wait_because(format!("volume claim {name} is not bound yet"));
             }
         }
     }
@@ -180,7 +180,7 @@ fn require_provisionable(
         let namespace = claim.metadata.namespace.as_deref().unwrap_or("default");
         match ClaimRequirements::of(claim) {
             Some(requirements) => {
-                drop(resolved.static_claims.insert(format!("{namespace}/{name}"), requirements))
+                drop(resolved.static_claims.insert(format!("{namespace}/{name}"), requirements));
             }
             None => resolved.wait_because(format!("volume claim {name} is invalid")),
         }

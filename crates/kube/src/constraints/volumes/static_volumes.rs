@@ -123,7 +123,7 @@ pub(crate) fn restore_static_volumes(
     });
     for (claim, (requirements, users)) in &wanted {
         users.iter().for_each(|at| {
-            drop(resolved[*at].static_claims.insert(claim.clone(), requirements.clone()))
+            drop(resolved[*at].static_claims.insert(claim.clone(), requirements.clone()));
         });
     }
     take_tokens(&wanted, &static_volumes, resolved);
@@ -148,7 +148,7 @@ fn take_tokens(
     for (requirements, users) in counted.values() {
         if static_volumes.free(requirements).next().is_none() {
             users.iter().for_each(|at| {
-                resolved[*at].wait_because(format!("needs {requirements}, and there is none"))
+                resolved[*at].wait_because(format!("needs {requirements}, and there is none"));
             });
         }
     }
@@ -160,7 +160,7 @@ fn take_tokens(
             *takes.entry(requirements).or_default() += 1;
         }
         takes.into_iter().for_each(|(requirements, n)| {
-            one.take_token(TokenKind::StaticVolume(requirements.clone()), n)
+            one.take_token(TokenKind::StaticVolume(requirements.clone()), n);
         });
     }
 }

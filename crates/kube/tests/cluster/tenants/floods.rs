@@ -60,7 +60,7 @@ async fn refused_members_are_retried_slowly_and_the_lease_is_kept() {
     // The Gang reports it, although there is no pod.
     tenancy
         .until_status(TENANT, "refused-0", |status| {
-            status["message"].as_str().is_some_and(|message| message.contains("cannot be made"))
+            status["message"].as_str().is_some_and(|message| message.contains("cannot be created"))
         })
         .await;
     assert_eq!(tenancy.pods(TENANT).await.len(), 0);
