@@ -125,7 +125,7 @@ async fn gang_object_written_by_a_user_is_not_removed() {
     remove_pods(&cluster, "half-").await;
     cluster
         .until("it is left alone", async || {
-            controller.log().contains("its object is somebody's").then_some(())
+            controller.log().contains("its object was written by a user").then_some(())
         })
         .await;
     let gangs = custom_objects(&cluster, ("muster.sh", "v1alpha1"), ("Gang", "gangs")).await;
