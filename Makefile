@@ -4,7 +4,7 @@
 CARGO ?= cargo
 FAULT_SEEDS ?= 400
 # Tests that run at the same time, on two cores: many of them wait for processes or for a cluster, which takes 600 MB.
-UNIT_THREADS ?= 4
+UNIT_THREADS ?= 3
 CLUSTER_THREADS ?= 3
 # Seconds of `make fuzz` for each target.
 FUZZ_SECONDS ?= 600
